@@ -442,7 +442,7 @@ impl Database {
 
     /// Counters for monitoring.
     pub fn status(&self) -> Status {
-        let system = self.shared.transactions.stats();
+        let transactions = self.shared.transactions.stats();
         let pool = self.shared.registry.pool().stats();
         let file = self.shared.registry.pool().store().stats();
         let log = self.shared.log.stats();
@@ -461,23 +461,23 @@ impl Database {
                 .checkpointer
                 .as_ref()
                 .map_or(file.checkpoints, |c| c.stats().completed),
-            commits: system.commits,
-            rollbacks: system.rollbacks,
+            commits: transactions.commits,
+            rollbacks: transactions.rollbacks,
             rows_inserted: rows.inserted.load(Ordering::Relaxed),
             rows_updated: rows.updated.load(Ordering::Relaxed),
             rows_deleted: rows.deleted.load(Ordering::Relaxed),
-            lock_waits: system.lock_waits,
-            lock_waits_now: system.lock_waits_now,
-            lock_wait_us: system.lock_wait_us,
-            longest_lock_wait_us: system.longest_lock_wait_us,
-            lock_timeouts: system.lock_timeouts,
-            deadlocks: system.deadlocks,
-            locked_rows: system.locked_rows,
-            purge_backlog: system.unpurged,
+            lock_waits: transactions.lock_waits,
+            lock_waits_now: transactions.lock_waits_now,
+            lock_wait_us: transactions.lock_wait_us,
+            longest_lock_wait_us: transactions.longest_lock_wait_us,
+            lock_timeouts: transactions.lock_timeouts,
+            deadlocks: transactions.deadlocks,
+            locked_rows: transactions.locked_rows,
+            purge_backlog: transactions.unpurged,
             file_bytes: file.file_bytes,
             file_free_bytes: file.free_bytes,
-            undo_pages: system.undo_pages,
-            transaction_status_bytes: system.status_bytes,
+            undo_pages: transactions.undo_pages,
+            transaction_status_bytes: transactions.status_bytes,
             recovery_time: self.source.recovery_time(),
         }
     }

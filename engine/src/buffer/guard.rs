@@ -22,21 +22,21 @@ pub struct SharedGuard<'a> {
 impl<'a> SharedGuard<'a> {
     /// Latches a frame; waits for it.
     #[inline]
-    pub(crate) fn lock(core: &'a BufferPool, frame: FrameId) -> SharedGuard<'a> {
-        core.frames.state(frame).latch.lock_shared();
+    pub(crate) fn lock(pool: &'a BufferPool, frame: FrameId) -> SharedGuard<'a> {
+        pool.frames.state(frame).latch.lock_shared();
         pause(Pause::Held);
         SharedGuard {
-            pool: core,
+            pool,
             frame,
             pinned: false,
         }
     }
 
-    pub(super) fn try_lock(core: &'a BufferPool, frame: FrameId) -> Option<SharedGuard<'a>> {
-        let locked = core.frames.state(frame).latch.try_lock_shared();
+    pub(super) fn try_lock(pool: &'a BufferPool, frame: FrameId) -> Option<SharedGuard<'a>> {
+        let locked = pool.frames.state(frame).latch.try_lock_shared();
         // Not `then_some`: a guard made without the latch would give it back when dropped.
         locked.then(|| SharedGuard {
-            pool: core,
+            pool,
             frame,
             pinned: false,
         })
@@ -112,10 +112,10 @@ pub struct ExclusiveGuard<'a> {
 impl<'a> ExclusiveGuard<'a> {
     /// The latch has been taken.
     #[inline]
-    fn of(core: &'a BufferPool, frame: FrameId) -> ExclusiveGuard<'a> {
+    fn of(pool: &'a BufferPool, frame: FrameId) -> ExclusiveGuard<'a> {
         pause(Pause::Held);
         ExclusiveGuard {
-            pool: core,
+            pool,
             frame,
             pinned: false,
         }
@@ -123,15 +123,15 @@ impl<'a> ExclusiveGuard<'a> {
 
     /// Latches a frame; waits for it.
     #[inline]
-    pub(crate) fn lock(core: &'a BufferPool, frame: FrameId) -> ExclusiveGuard<'a> {
-        core.frames.state(frame).latch.lock_exclusive();
-        Self::of(core, frame)
+    pub(crate) fn lock(pool: &'a BufferPool, frame: FrameId) -> ExclusiveGuard<'a> {
+        pool.frames.state(frame).latch.lock_exclusive();
+        Self::of(pool, frame)
     }
 
     /// Latches a frame if that takes no waiting.
-    pub(crate) fn try_lock(core: &'a BufferPool, frame: FrameId) -> Option<ExclusiveGuard<'a>> {
-        let locked = core.frames.state(frame).latch.try_lock_exclusive();
-        locked.then(|| Self::of(core, frame))
+    pub(crate) fn try_lock(pool: &'a BufferPool, frame: FrameId) -> Option<ExclusiveGuard<'a>> {
+        let locked = pool.frames.state(frame).latch.try_lock_exclusive();
+        locked.then(|| Self::of(pool, frame))
     }
 
     /// Latches a frame if nothing has changed since the version was noted, without waiting.
@@ -284,8 +284,8 @@ pub struct PinnedPage {
 
 impl PinnedPage {
     /// Takes over a pin.
-    pub(super) fn owning_pin(core: Arc<BufferPool>, frame: FrameId) -> PinnedPage {
-        PinnedPage { pool: core, frame }
+    pub(super) fn owning_pin(pool: Arc<BufferPool>, frame: FrameId) -> PinnedPage {
+        PinnedPage { pool, frame }
     }
 
     pub(crate) fn frame(&self) -> FrameId {

@@ -169,10 +169,10 @@ impl PoolWithThreads {
         epoch: u64,
         progress: &mut dyn FnMut(u64) -> Result<()>,
     ) -> Result<()> {
-        let core = &*self.pool;
+        let pool = &*self.pool;
         let mut written = 0;
-        for frame in 0..core.frames.count() as FrameId {
-            let state = core.frames.state(frame);
+        for frame in 0..pool.frames.count() as FrameId {
+            let state = pool.frames.state(frame);
             let needed = || {
                 state.dirty.load(Ordering::Relaxed)
                     && state.image_epoch.load(Ordering::Relaxed) < epoch
@@ -181,12 +181,12 @@ impl PoolWithThreads {
             if !needed() {
                 continue;
             }
-            let guard = SharedGuard::lock(core, frame);
+            let guard = SharedGuard::lock(pool, frame);
             if needed() && written == 0 && is_planted(PlantedFault::ForgetPage) {
-                core.note_clean(state);
+                pool.note_clean(state);
             }
             if needed() {
-                core.write_for_checkpoint(frame, guard.bytes())?;
+                pool.write_for_checkpoint(frame, guard.bytes())?;
                 written += 1;
             }
             drop(guard);
@@ -229,31 +229,31 @@ impl PoolWithThreads {
     /// # Errors
     /// [`Error::Stopped`].
     pub fn keep_room(&self, many: bool) -> Result<Option<Error>> {
-        let core = &*self.pool;
-        let (dirty, frames) = (core.dirty_count() as u64, core.frames.count() as u64);
-        let room = core.store.keep_room(dirty, frames, many)?;
+        let pool = &*self.pool;
+        let (dirty, frames) = (pool.dirty_count() as u64, pool.frames.count() as u64);
+        let room = pool.store.keep_room(dirty, frames, many)?;
         // The disk may take its time: what has become newer meanwhile counts, too.
         let since = match is_planted(PlantedFault::CountBeforeRoom) {
             true => 0,
-            false => (core.dirty_count() as i64 - dirty as i64).max(0),
+            false => (pool.dirty_count() as i64 - dirty as i64).max(0),
         };
-        core.set_headroom(room.more_pages.map(|pages| pages - since));
+        pool.set_headroom(room.more_pages.map(|pages| pages - since));
         Ok(room.short)
     }
 
     /// Figures since the pool was made.
     pub fn stats(&self) -> PoolStats {
-        let core = &*self.pool;
-        let counters = &core.counters;
+        let pool = &*self.pool;
+        let counters = &pool.counters;
         PoolStats {
-            frames: core.frames.count() as u64,
-            free: core.free_count() as u64,
-            dirty: core.dirty_count() as u64,
+            frames: pool.frames.count() as u64,
+            free: pool.free_count() as u64,
+            dirty: pool.dirty_count() as u64,
             misses: counters.misses.load(Ordering::Relaxed),
             reads: counters.reads.load(Ordering::Relaxed),
             writes: counters.writes.load(Ordering::Relaxed),
             evictions: counters.evictions.load(Ordering::Relaxed),
-            mini_page_reads: core.mini_pages.reads.load(Ordering::Relaxed),
+            mini_page_reads: pool.mini_pages.reads.load(Ordering::Relaxed),
         }
     }
 }

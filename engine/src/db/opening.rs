@@ -235,22 +235,22 @@ struct Parts {
 impl Parts {
     fn new(pool: Arc<PoolWithThreads>, log: Log, options: &Options) -> Result<Parts> {
         let log = Arc::new(log);
-        let system = TransactionManager::new(pool.clone(), log.clone(), options.durability);
-        system.set_lock_wait_timeout(options.lock_wait_timeout);
-        system.set_longest_kept_log(options.longest_kept_log);
+        let transactions = TransactionManager::new(pool.clone(), log.clone(), options.durability);
+        transactions.set_lock_wait_timeout(options.lock_wait_timeout);
+        transactions.set_longest_kept_log(options.longest_kept_log);
         #[cfg(feature = "broken")]
-        system.set_broken(match options.broken {
+        transactions.set_broken(match options.broken {
             None => crate::IsolationFault::of_environment()?,
             given => given,
         });
         if let Some(sessions) = &options.sessions {
-            system.set_sessions(sessions.clone());
+            transactions.set_sessions(sessions.clone());
         }
         let registry = Arc::new(Registry::new(pool.clone(), options.collations.clone()));
-        system.set_trees(registry.clone());
-        pool.set_freeze(system.leaf_freeze());
+        transactions.set_trees(registry.clone());
+        pool.set_freeze(transactions.leaf_freeze());
         let shared = Arc::new(Shared {
-            transactions: system,
+            transactions,
             log,
             registry,
             rows: RowCounters::default(),

@@ -74,8 +74,8 @@ mod tests {
         let freeze = Freeze {
             order: order.clone(),
         };
-        let participant = RunningTransaction::new(Default::default());
-        let txid = order.begin(&participant);
+        let running = RunningTransaction::new(Default::default());
+        let txid = order.begin(&running);
         let written = record(Origin::Chained(txid, UndoPtr(77)), false);
         let deleted = record(Origin::Chained(txid, UndoPtr(77)), true);
         let mut out = Vec::new();

@@ -65,11 +65,11 @@ impl CommitOrder {
     }
 
     /// Gives a writer its number.
-    pub fn begin(&self, participant: &Arc<RunningTransaction>) -> TxId {
+    pub fn begin(&self, running: &Arc<RunningTransaction>) -> TxId {
         let mut writers = self.writers.lock();
         let txid = self.statuses.begin();
         // When nobody else runs, `oldest` is the next number already: this one.
-        writers.running.push_back((txid, participant.clone()));
+        writers.running.push_back((txid, running.clone()));
         txid
     }
 
@@ -265,12 +265,12 @@ mod tests {
     #[test]
     fn what_the_horizon_has_passed_stays_frozen() {
         let order = CommitOrder::new(TxId(1));
-        let participant = RunningTransaction::new(Default::default());
+        let running = RunningTransaction::new(Default::default());
         // It runs on, so that its number tells nothing of those behind.
-        order.begin(&participant);
+        order.begin(&running);
         let ended: Vec<TxId> = (0..3 * 8192)
             .map(|_| {
-                let txid = order.begin(&participant);
+                let txid = order.begin(&running);
                 order.end(txid, End::Commit);
                 txid
             })

@@ -363,8 +363,8 @@ mod tests {
         let order = CommitOrder::new(TxId(1));
         let registry = SnapshotRegistry::new();
         let commit = || {
-            let participant = RunningTransaction::new(Default::default());
-            let txid = order.begin(&participant);
+            let running = RunningTransaction::new(Default::default());
+            let txid = order.begin(&running);
             order.end(txid, End::Commit)
         };
         commit();
@@ -407,8 +407,8 @@ mod tests {
             }
             let mut horizons = 0;
             while horizons < 5000 {
-                let participant = RunningTransaction::new(Default::default());
-                let txid = order.begin(&participant);
+                let running = RunningTransaction::new(Default::default());
+                let txid = order.begin(&running);
                 order.end(txid, End::Commit);
                 if let Some(horizon) = registry.horizon(&order) {
                     announced.fetch_max(horizon.csn.0, Ordering::SeqCst);

@@ -150,7 +150,7 @@ struct Changed {
 /// Rolls back and purges what the checkpoint holds of transactions, then replays what the log has of
 /// committed ones.
 pub(crate) fn recover(
-    system: &Arc<TransactionManager>,
+    transactions: &Arc<TransactionManager>,
     tables: &Tables,
     log: &Log,
     state: Recoverable<'_>,
@@ -170,7 +170,7 @@ pub(crate) fn recover(
         ends.take(&record?, meta.checkpoint)?;
     }
     let TransactionOutcomes {
-        committed: mut transactions,
+        committed: mut by_number,
         last_commit,
         prepared,
         highest,
@@ -187,15 +187,15 @@ pub(crate) fn recover(
         emptied,
     };
     left_out.leave_alone(&tables.registry)?;
-    let undo_records = system.restore(&meta.transactions)?;
+    let undo_records = transactions.restore(&meta.transactions)?;
     quarantine.take_damaged();
     if is_planted(PlantedFault::DropLastCommit) {
-        transactions.remove(&last_commit);
+        by_number.remove(&last_commit);
     }
     let committed = Committed {
         from,
         checkpoint: meta.checkpoint,
-        transactions,
+        transactions: by_number,
         void_before,
     };
     let mut replayed = Replayed {
@@ -211,7 +211,7 @@ pub(crate) fn recover(
     if is_planted(PlantedFault::ReplayTwice) {
         replay_all(tables, log, &left_out, &mut quarantine, &mut replayed)?;
     }
-    system.raise_txid(highest);
+    transactions.raise_txid(highest);
     replayed.lost = quarantine.finish(log, &replayed.committed)?;
     Ok(replayed)
 }

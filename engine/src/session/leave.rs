@@ -31,8 +31,8 @@ impl Transaction {
         // Of what is never committed the log needs nothing.
         let ends = self.tree_txn.doomed_by().is_some();
         if used.state.is_logged() && !ends && !self.tree_txn.redo().is_empty() {
-            let system = self.shared.transactions.clone();
-            let inside = system.barrier().enter();
+            let transactions = self.shared.transactions.clone();
+            let inside = transactions.barrier().enter();
             match self.tree_txn.append_part(&inside) {
                 // Nor has it any more of what it began with.
                 Err(Error::LogLimit { .. }) => {}

@@ -55,7 +55,7 @@ fn tree_of(trees: &TableTrees) -> Result<&Tree> {
 /// Writes a value for a transaction, which forgets it on rollback. Not inside the barrier.
 pub(crate) fn write(
     txn: &mut TreeTransaction,
-    system: &TransactionManager,
+    transactions: &TransactionManager,
     table: &Table,
     trees: &TableTrees,
     bytes: &[u8],
@@ -67,13 +67,13 @@ pub(crate) fn write(
     };
     chunks(value.len)?;
     {
-        let inside = system.barrier().enter();
+        let inside = transactions.barrier().enter();
         txn.note_on_rollback(&inside, &note(tree.id(), value))?;
     }
     let mut number = 0;
     for stay in bytes.chunks(CHUNK * knobs::large_chunks_a_stay()) {
-        system.pool().check_room()?;
-        let _inside = system.barrier().enter();
+        transactions.pool().check_room()?;
+        let _inside = transactions.barrier().enter();
         for chunk in stay.chunks(CHUNK) {
             put_chunk(tree, value.id, number, chunk)?;
             number += 1;

@@ -80,14 +80,14 @@ pub(super) enum Located {
 
 /// A latch of either sort.
 pub(super) trait Latched<'a>: Sized {
-    fn latch(core: &'a BufferPool, frame: FrameId) -> Self;
+    fn latch(pool: &'a BufferPool, frame: FrameId) -> Self;
     fn node(&self) -> Node<'_>;
 }
 
 impl<'a> Latched<'a> for SharedGuard<'a> {
     #[inline]
-    fn latch(core: &'a BufferPool, frame: FrameId) -> Self {
-        SharedGuard::lock(core, frame)
+    fn latch(pool: &'a BufferPool, frame: FrameId) -> Self {
+        SharedGuard::lock(pool, frame)
     }
     #[inline]
     fn node(&self) -> Node<'_> {
@@ -97,8 +97,8 @@ impl<'a> Latched<'a> for SharedGuard<'a> {
 
 impl<'a> Latched<'a> for ExclusiveGuard<'a> {
     #[inline]
-    fn latch(core: &'a BufferPool, frame: FrameId) -> Self {
-        ExclusiveGuard::lock(core, frame)
+    fn latch(pool: &'a BufferPool, frame: FrameId) -> Self {
+        ExclusiveGuard::lock(pool, frame)
     }
     #[inline]
     fn node(&self) -> Node<'_> {

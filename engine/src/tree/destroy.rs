@@ -90,10 +90,10 @@ impl Tree {
 }
 
 /// Pins a node. A read that fails is tried once more: what is below is nobody's for ever otherwise.
-fn pin(core: &Arc<BufferPool>, id: PageId) -> Result<PinnedPage> {
-    match core.pin_page(id) {
+fn pin(pool: &Arc<BufferPool>, id: PageId) -> Result<PinnedPage> {
+    match pool.pin_page(id) {
         Err(error) if cannot_be_read(&error) && !is_planted(PlantedFault::ReadOnceToFree) => {
-            core.pin_page(id)
+            pool.pin_page(id)
         }
         pinned => pinned,
     }

@@ -107,7 +107,7 @@ impl SkippableLeaf<'_> {
     #[inline]
     pub fn zone_map(&self, column: Option<usize>) -> Option<ZoneMap> {
         match &self.0 {
-            Known::Here(core, frame, version) => core.zone_maps.get(*frame, *version, column),
+            Known::Here(pool, frame, version) => pool.zone_maps.get(*frame, *version, column),
             Known::Left(zone_maps) => leaf_cache::of_column(zone_maps, column),
             Known::MiniPage(_) => None,
         }
@@ -253,7 +253,7 @@ impl<'t> Leaves<'t> {
         read: impl FnOnce(&Leaf<'_>) -> R,
     ) -> Result<Step<R>> {
         let tree = self.tree;
-        let core = &*tree.pool;
+        let pool = &*tree.pool;
         loop {
             match self.place {
                 Place::Ended => return Ok(Step::End),
@@ -269,7 +269,7 @@ impl<'t> Leaves<'t> {
                 Place::Above => {}
             }
             let node = Node::new(&self.above);
-            let above = &core.frames.state(self.frame).latch;
+            let above = &pool.frames.state(self.frame).latch;
             let whole = !(self.first_is_partial && self.next == self.first
                 || self.ends_within && self.next == self.last);
             let frame = match buffer::child(node.child(self.next)) {
@@ -284,33 +284,33 @@ impl<'t> Leaves<'t> {
                 }
             };
             if whole {
-                let version = core.frames.state(frame).latch.optimistic();
-                let leaf = SkippableLeaf(Known::Here(core, frame, version));
+                let version = pool.frames.state(frame).latch.optimistic();
+                let leaf = SkippableLeaf(Known::Here(pool, frame, version));
                 // The version is of this child only if it still was the child when it was noted.
                 if above.still(self.version) && known(&leaf) {
                     self.next += 1;
                     return Ok(Step::Known);
                 }
             }
-            let guard = SharedGuard::lock(core, frame);
+            let guard = SharedGuard::lock(pool, frame);
             if !above.still(self.version) {
                 drop(guard);
                 self.descend_to_next();
                 continue;
             }
-            core.note_pass(frame, self.extent());
+            pool.note_pass(frame, self.extent());
             self.passed += 1;
             let mut behind = None;
             if self.next < self.last {
                 if let Child::Frame(frame) = buffer::child(node.child(self.next + 1)) {
-                    core.frames.prefetch(frame);
+                    pool.frames.prefetch(frame);
                     behind = Some(frame);
                 }
             }
             self.next += 1;
             let range = within(guard.node(), &self.from, self.to.as_deref());
             let leaf = Leaf {
-                pool: core,
+                pool,
                 node: guard.node(),
                 frame: guard.frame(),
                 version: guard.version(),
@@ -330,10 +330,10 @@ impl<'t> Leaves<'t> {
         whole: bool,
         known: &mut impl FnMut(&SkippableLeaf<'_>) -> bool,
     ) -> bool {
-        let core = &*self.tree.pool;
-        let above = &core.frames.state(self.frame).latch;
+        let pool = &*self.tree.pool;
+        let above = &pool.frames.state(self.frame).latch;
         let tree = self.tree.id.0;
-        let left = whole.then(|| core.evicted_zone_maps.of(id, tree)).flatten();
+        let left = whole.then(|| pool.evicted_zone_maps.of(id, tree)).flatten();
         // What it came to when it left, if it has not been back since the node was copied.
         if let Some(left) = left.filter(|_| above.still(self.version)) {
             if known(&SkippableLeaf(Known::Left(left))) {
@@ -349,7 +349,7 @@ impl<'t> Leaves<'t> {
             at: self.next,
         };
         let bytes = &mut self.copy;
-        let copied = core.read_mini_page(place, (id, tree), columns, |copy, columns| {
+        let copied = pool.read_mini_page(place, (id, tree), columns, |copy, columns| {
             bytes.clear();
             bytes.extend_from_slice(copy);
             columns

@@ -240,9 +240,9 @@ pub(super) struct ParentAndChild<'a> {
 }
 
 /// Tells the resident children of a node that it is their parent now. Their old parent is latched.
-pub(super) fn set_parent(core: &BufferPool, guard: &ExclusiveGuard<'_>) {
+pub(super) fn set_parent(pool: &BufferPool, guard: &ExclusiveGuard<'_>) {
     for frame in resident_children(guard.node()) {
-        let state = core.frames.state(frame);
+        let state = pool.frames.state(frame);
         state.parent.store(guard.frame(), Ordering::Relaxed);
     }
 }

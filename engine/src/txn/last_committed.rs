@@ -23,9 +23,9 @@ impl TreeTransaction {
     pub fn last_committed(&mut self) -> LastCommitted {
         // That one is older, and keeps the undo; the second keeps versions in between from being pruned.
         self.latest_view();
-        let system = self.transactions();
-        let slot = system.snapshots().claim();
-        let newest = slot.take_second(system.order());
+        let transactions = self.transactions();
+        let slot = transactions.snapshots().claim();
+        let newest = slot.take_second(transactions.order());
         let view = ReadView {
             csn: newest.csn,
             low: newest.low,

@@ -156,14 +156,14 @@ impl TreeTransaction {
         view: &ReadView,
         f: impl FnOnce(&[u8]) -> R,
     ) -> Result<Option<R>> {
-        let system = self.transactions();
+        let transactions = self.transactions();
         let mut f = Some(f);
         let look = |value: Option<&[u8]>, max_txid: u64| -> Result<Newest<R>> {
             let Some(value) = value else {
                 return Ok(Newest::Seen(None));
             };
             let (header, payload) = Header::decode(value)?;
-            if max_txid < view.low.0 || sees(system.order(), view, &header)? {
+            if max_txid < view.low.0 || sees(transactions.order(), view, &header)? {
                 let f = f.take().filter(|_| !header.deleted);
                 return Ok(Newest::Seen(f.map(|f| f(payload))));
             }
@@ -244,14 +244,14 @@ impl VersionResolver<'_> {
         view: &ReadView,
         buf: &'a mut Vec<u8>,
     ) -> Result<Option<&'a [u8]>> {
-        let system = self.transactions;
-        let _walking = self.slot.walk(&system.pruning.grace);
+        let transactions = self.transactions;
+        let _walking = self.slot.walk(&transactions.pruning.grace);
         let newest = tree.read(key, |value, _| -> Result<Newest<usize>> {
             let Some(value) = value else {
                 return Ok(Newest::Seen(None));
             };
             let (header, payload) = Header::decode(value)?;
-            if sees(system.order(), view, &header)? {
+            if sees(transactions.order(), view, &header)? {
                 if header.deleted {
                     return Ok(Newest::Seen(None));
                 }
@@ -269,7 +269,7 @@ impl VersionResolver<'_> {
         })??;
         match newest {
             Newest::Seen(seen) => Ok(seen.map(|start| &buf[start..])),
-            Newest::Older(unseen) => older_version(system, view, unseen, buf),
+            Newest::Older(unseen) => older_version(transactions, view, unseen, buf),
         }
     }
 
@@ -318,19 +318,19 @@ impl VersionResolver<'_> {
         key: impl FnOnce(&mut Vec<u8>),
     ) -> Result<Option<&'a [u8]>> {
         let (header, payload) = Header::decode(value)?;
-        let system = self.transactions;
-        if sees(system.order(), view, &header)? {
+        let transactions = self.transactions;
+        if sees(transactions.order(), view, &header)? {
             return Ok((!header.deleted).then_some(payload));
         }
         let Some(ptr) = header.older() else {
             return Ok(None);
         };
         {
-            let _walking = self.slot.walk(&system.pruning.grace);
+            let _walking = self.slot.walk(&transactions.pruning.grace);
             if self.transactions.pruning.grace.retired() == copied.retired {
                 let writer = header.txid();
                 let unseen = Unseen { older: ptr, writer };
-                return older_version(system, view, unseen, buf);
+                return older_version(transactions, view, unseen, buf);
             }
         }
         let mut at = Vec::new();

@@ -87,12 +87,12 @@ impl RecoveryTally {
             log_from: at,
             ..Found::default()
         };
-        for (txid, participant) in running {
-            found.undo.add(participant.undo_work());
-            if let Some(first) = participant.first_redo() {
+        for (txid, running) in running {
+            found.undo.add(running.undo_work());
+            if let Some(first) = running.first_redo() {
                 found.log_from = found.log_from.min(first);
             }
-            let bytes = participant.logged();
+            let bytes = running.logged();
             if is_large(bytes) {
                 found.parts.push((*txid, bytes));
             }
@@ -137,18 +137,18 @@ impl RecoveryTally {
                 false => void += ended.bytes.saturating_sub(before),
             }
         }
-        for (txid, participant) in running {
+        for (txid, running) in running {
             let before = found.parts_of(*txid);
-            work.running.add(participant.undo_work());
-            if let Some(first) = participant.first_redo() {
+            work.running.add(running.undo_work());
+            if let Some(first) = running.first_redo() {
                 work.kept_log = work.kept_log.max(end.0.saturating_sub(first.0));
             }
-            match participant.is_promised() {
+            match running.is_promised() {
                 true => {
                     again += before;
-                    work.log_promised += participant.logged();
+                    work.log_promised += running.logged();
                 }
-                false => void += participant.logged().saturating_sub(before),
+                false => void += running.logged().saturating_sub(before),
             }
         }
         if is_planted(PlantedFault::ForgetLongTransactions) {

@@ -49,8 +49,8 @@ impl TreeTransaction {
     #[inline]
     pub(super) fn check_kept(&mut self, _inside: &BarrierGuard<'_>) -> Result<()> {
         match &self.running {
-            Some(participant)
-                if participant.is_out_of_log() && !is_planted(PlantedFault::CommitOutOfLog) =>
+            Some(running)
+                if running.is_out_of_log() && !is_planted(PlantedFault::CommitOutOfLog) =>
             {
                 let limit = self.transactions.longest_kept_log();
                 Err(self.doom(Error::LogLimit { limit }))

@@ -140,15 +140,15 @@ impl TransactionManager {
 }
 
 impl TreeTransaction {
-    pub(super) fn new(system: Arc<TransactionManager>, slot: SnapshotSlot, isolation: Isolation) -> Self {
-        let lock_wait_timeout = system.lock_wait_timeout();
+    pub(super) fn new(transactions: Arc<TransactionManager>, slot: SnapshotSlot, isolation: Isolation) -> Self {
+        let lock_wait_timeout = transactions.lock_wait_timeout();
         slot.owner()
             .isolation
             .store(isolation as u8, Ordering::Relaxed);
         let slot_number = slot.number();
         let generation = slot.next_generation();
         TreeTransaction {
-            transactions: system,
+            transactions,
             isolation,
             slot,
             registered: false,
@@ -424,8 +424,8 @@ impl TreeTransaction {
     /// How many rows the transaction has changed: for lists of transactions.
     #[inline]
     pub fn show_rows_changed(&self, rows: u64) {
-        if let Some(participant) = &self.running {
-            let shown = &participant.shown.rows_changed;
+        if let Some(running) = &self.running {
+            let shown = &running.shown.rows_changed;
             shown.store(rows, Ordering::Relaxed);
         }
     }
@@ -438,25 +438,25 @@ impl TreeTransaction {
     /// What others see of this transaction; made when it first writes or locks.
     pub(super) fn running(&mut self) -> &Arc<RunningTransaction> {
         self.running.get_or_insert_with(|| {
-            let participant = RunningTransaction::new(self.parker.clone());
+            let running = RunningTransaction::new(self.parker.clone());
             let began = match self.slot.owner().started_us.load(Ordering::Relaxed) {
                 0 => micros_now(),
                 told => told,
             };
-            participant.shown.started_us.store(began, Ordering::Relaxed);
-            participant
+            running.shown.started_us.store(began, Ordering::Relaxed);
+            running
         })
     }
 
     /// Gives the transaction its number where it has none.
     pub fn begin_writing(&mut self) -> TxId {
         if self.txid.0 == 0 {
-            let system = self.transactions.clone();
-            self.txid = system.order().begin(self.running());
+            let transactions = self.transactions.clone();
+            self.txid = transactions.order().begin(self.running());
             let number = self.txid.0;
             let shown = &self.running().shown;
             shown.txid.store(number, Ordering::Relaxed);
-            self.undo = Some(system.streams().acquire());
+            self.undo = Some(transactions.streams().acquire());
             if let Some(view) = &mut self.view {
                 view.own = self.txid;
             }
@@ -516,13 +516,13 @@ impl Drop for TreeTransaction {
                 %error,
                 "a rollback is not complete; purge will try again"
             );
-            let system = self.transactions.clone();
-            let unfinished = std::mem::replace(self, system.begin(self.isolation));
+            let transactions = self.transactions.clone();
+            let unfinished = std::mem::replace(self, transactions.begin(self.isolation));
             // No session waits for its end, and none can be interrupted for it.
             if !is_planted(PlantedFault::AbandonInSession) {
                 unfinished.slot.owner().session.store(0, Ordering::Relaxed);
             }
-            system.abandoned.push(Box::new(unfinished));
+            transactions.abandoned.push(Box::new(unfinished));
         }
     }
 }

@@ -136,13 +136,13 @@ impl TreeTransaction {
         self.check_kept(inside)?;
         let view = self.snapshot_to_respect();
         let txid = self.begin_writing();
-        let system = self.transactions.clone();
-        let (Some(undo), Some(participant)) = (&mut self.undo, &self.running) else {
+        let transactions = self.transactions.clone();
+        let (Some(undo), Some(running)) = (&mut self.undo, &self.running) else {
             return Err(Error::Internal("a writer has no undo stream".into()));
         };
         let blocked_by = &mut self.blocked_by;
         // Nothing may fail or wait below the leaf's latch, so the undo page is got ready here.
-        undo.reserve(system.pool(), MAX_RECORD - MAX_KEY + key.len())?;
+        undo.reserve(transactions.pool(), MAX_RECORD - MAX_KEY + key.len())?;
 
         let max_value = match wish {
             WriteIntent::Put { payload, .. } => MAX_HEADER + payload.len(),
@@ -153,7 +153,7 @@ impl TreeTransaction {
         let mut leaf = PageId(0);
         let outcome = tree.modify_in(key, max_value, txid.0, |page, current, out| {
             leaf = page;
-            let found = match CurrentRecord::look(&system, txid, tree_id, key, current) {
+            let found = match CurrentRecord::look(&transactions, txid, tree_id, key, current) {
                 Ok(found) => found,
                 Err(error) => return (RecordEdit::Keep, Err(error)),
             };
@@ -183,7 +183,7 @@ impl TreeTransaction {
             // First-committer-wins: a change that the snapshot does not see can't be overwritten,
             // and a row that the snapshot still sees can't be taken for missing.
             if let (Some(view), Some(writer)) = (&view, found.writer) {
-                match view.sees(system.order(), writer) {
+                match view.sees(transactions.order(), writer) {
                     Ok(true) => {}
                     Ok(false) if refused == Some(Put::Duplicate) => {}
                     Ok(false) => return (RecordEdit::Keep, Ok((Put::Changed, None))),
@@ -196,11 +196,11 @@ impl TreeTransaction {
             // A record of its own is in nobody's way: who has looked here since waits for it.
             if found.writer != Some(txid) {
                 let exclusive = LockMode::Exclusive;
-                let ranges = system.ranges();
-                let mut holders = ranges.holders(tree_id, key, participant, exclusive);
+                let ranges = transactions.ranges();
+                let mut holders = ranges.holders(tree_id, key, running, exclusive);
                 if holders.is_empty() {
-                    let (locks, live) = (system.locks(), found.live.is_some());
-                    match locks.admits_writer(tree_id, key, participant, live) {
+                    let (locks, live) = (transactions.locks(), found.live.is_some());
+                    match locks.admits_writer(tree_id, key, running, live) {
                         Admitted::Yes => {}
                         Admitted::BehindRanges(escalated) => holders = escalated,
                         Admitted::BehindHolders => {
@@ -266,8 +266,8 @@ impl TreeTransaction {
             return;
         }
         *last = leaf;
-        if let Some(participant) = &self.running {
-            let leaves = &participant.shown.undo_leaves;
+        if let Some(running) = &self.running {
+            let leaves = &running.shown.undo_leaves;
             leaves.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -276,11 +276,11 @@ impl TreeTransaction {
     fn set_undo_head(&mut self, head: UndoPtr) {
         self.undo_head = head;
         self.undo_records += 1;
-        if let Some(participant) = &self.running {
-            participant.set_undo_head(head);
-            participant.set_work(self.undo_records);
+        if let Some(running) = &self.running {
+            running.set_undo_head(head);
+            running.set_work(self.undo_records);
             let bytes = self.undo.as_ref().map_or(0, StreamWriter::appended);
-            let shown = &participant.shown.undo_bytes;
+            let shown = &running.shown.undo_bytes;
             shown.store(bytes, Ordering::Relaxed);
         }
     }

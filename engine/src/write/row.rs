@@ -476,8 +476,8 @@ impl Transaction {
         s.payload.clear();
         s.encoder.write(layout, row, &mut s.payload)?;
         if s.payload.len() > MAX_PAYLOAD {
-            let system = &self.shared.transactions;
-            let at = large::write(&mut self.tree_txn, system, table, trees, &s.payload)?;
+            let transactions = &self.shared.transactions;
+            let at = large::write(&mut self.tree_txn, transactions, table, trees, &s.payload)?;
             s.payload.clear();
             payload::put_outside_row(at, &mut s.payload);
         }

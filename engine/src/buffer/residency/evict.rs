@@ -197,34 +197,34 @@ fn has_resident_children(page: &Page) -> bool {
 
 /// Runs the provider until the pool ends.
 pub(crate) fn start_provider(
-    core: &Arc<BufferPool>,
+    pool: &Arc<BufferPool>,
 ) -> std::io::Result<crate::sync::thread::JoinHandle<()>> {
-    let weak = Arc::downgrade(core);
+    let weak = Arc::downgrade(pool);
     crate::sync::thread::Builder::new()
         .name("peregrine-frames".into())
         .spawn(move || provide(&weak))
 }
 
-fn provide(core: &Weak<BufferPool>) {
-    while let Some(core) = core.upgrade() {
+fn provide(pool: &Weak<BufferPool>) {
+    while let Some(pool) = pool.upgrade() {
         {
-            let mut stop = core.provider.lock();
-            if !*stop && core.free_count() >= core.free_target() / 2 {
-                core.wanted.wait_for(&mut stop, knobs::provider_poll_interval());
+            let mut stop = pool.provider.lock();
+            if !*stop && pool.free_count() >= pool.free_target() / 2 {
+                pool.wanted.wait_for(&mut stop, knobs::provider_poll_interval());
             }
             if *stop {
                 return;
             }
         }
-        let target = core.free_target();
-        while !*core.provider.lock() {
+        let target = pool.free_target();
+        while !*pool.provider.lock() {
             let wanted = target
-                .saturating_sub(core.free_count())
+                .saturating_sub(pool.free_count())
                 .min(knobs::frames_at_once());
             if wanted == 0 {
                 break;
             }
-            match core.evict_some(wanted) {
+            match pool.evict_some(wanted) {
                 Ok(0) => {
                     // All in use: the takers try for themselves meanwhile.
                     crate::sync::thread::sleep(knobs::provider_all_in_use());

@@ -427,24 +427,24 @@ pub(crate) fn start_readers(
         .collect()
 }
 
-fn read(core: &Weak<BufferPool>) {
+fn read(pool: &Weak<BufferPool>) {
     // The pool ends its threads before it goes.
-    let Some(core) = core.upgrade() else {
+    let Some(pool) = pool.upgrade() else {
         return;
     };
     loop {
         let request = {
-            let mut queue = core.requests.queue.lock();
+            let mut queue = pool.requests.queue.lock();
             loop {
                 if queue.stop {
                     return;
                 }
                 match queue.requests.pop_front() {
                     Some(request) => break request,
-                    None => core.requests.more.wait(&mut queue),
+                    None => pool.requests.more.wait(&mut queue),
                 }
             }
         };
-        core.bring(&request.wanted);
+        pool.bring(&request.wanted);
     }
 }

@@ -13,10 +13,10 @@ const WAY: usize = 3;
 
 /// Takes all frames but some for new pages, which are not written yet; each has so many pins.
 fn take_frames(pool: &PoolWithThreads, but: usize, pins: u32) {
-    let core = pool.buffer_pool();
-    while core.free_count() > but {
-        let page = core.new_page().unwrap();
-        core.register(&page, pins);
+    let pool = pool.buffer_pool();
+    while pool.free_count() > but {
+        let page = pool.new_page().unwrap();
+        pool.register(&page, pins);
     }
 }
 
@@ -49,14 +49,13 @@ fn a_descent_with_too_few_frames_beside_pinned_pages_is_an_error() {
         for hand in (0..MIN_FRAMES).step_by(5) {
             let os = SimulatedOs::new(1);
             let (pool, tree) = tree_on(os.clone());
-            let core = pool.buffer_pool();
-            core.set_waits(1);
+            pool.buffer_pool().set_waits(1);
             take_frames(&pool, frames, 1);
             // Other nodes of the tree are in their place, and were used last.
             for other in [1_999, 1_000, 500].into_iter().filter(|_| frames >= WAY) {
                 assert!(tree.read(&key(other), |value, _| value.is_some()).unwrap());
             }
-            core.hand.store(hand, Ordering::Relaxed);
+            pool.buffer_pool().hand.store(hand, Ordering::Relaxed);
             // Who reads so much for one record comes to no end.
             os.fail(FaultOn::Read, 200, std::io::ErrorKind::Other);
             match get(&tree) {

@@ -54,19 +54,19 @@ fn too_small_a_pool_is_refused() {
 /// is nobody's any more.
 #[test]
 fn a_read_that_is_given_up_leaves_the_entry_of_another_page_alone() {
-    let (_os, pool) = pool(MIN_FRAMES);
-    let core = pool.buffer_pool();
-    let page = undo_page(&pool, 7);
-    for claim in [core.table.loading(), core.table.loading()] {
-        core.end_claim(page.0, claim, None);
-        assert_eq!(number(pool.resident_shared(page).unwrap().body()), 7);
+    let (_os, with_threads) = pool(MIN_FRAMES);
+    let page = undo_page(&with_threads, 7);
+    let pool = with_threads.buffer_pool();
+    for claim in [pool.table.loading(), pool.table.loading()] {
+        pool.end_claim(page.0, claim, None);
+        assert_eq!(number(with_threads.resident_shared(page).unwrap().body()), 7);
     }
-    let (mine, other) = (core.table.loading(), core.table.loading());
-    core.table.lock(1_000).insert(1_000, other);
-    core.end_claim(1_000, mine, None);
-    assert_eq!(core.table.lock(1_000).get(&1_000), Some(&other));
-    core.end_claim(1_000, other, None);
-    assert_eq!(core.table.lock(1_000).get(&1_000), None);
+    let (mine, other) = (pool.table.loading(), pool.table.loading());
+    pool.table.lock(1_000).insert(1_000, other);
+    pool.end_claim(1_000, mine, None);
+    assert_eq!(pool.table.lock(1_000).get(&1_000), Some(&other));
+    pool.end_claim(1_000, other, None);
+    assert_eq!(pool.table.lock(1_000).get(&1_000), None);
 }
 
 #[test]

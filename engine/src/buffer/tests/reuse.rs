@@ -65,39 +65,39 @@ fn away(tree: &Tree, n: u32) -> LeafNotResident {
     hint.away().unwrap()
 }
 
-fn evict_all(core: &BufferPool) {
-    while core.evict_some(MIN_FRAMES).unwrap() > 0 {}
+fn evict_all(pool: &BufferPool) {
+    while pool.evict_some(MIN_FRAMES).unwrap() > 0 {}
 }
 
-fn evict(core: &BufferPool, frame: FrameId) {
-    let page = core.frames.state(frame).holds().unwrap();
-    assert!(core.evict(frame, page).unwrap());
+fn evict(pool: &BufferPool, frame: FrameId) {
+    let page = pool.frames.state(frame).holds().unwrap();
+    assert!(pool.evict(frame, page).unwrap());
 }
 
 /// The frames of pages of a kind that have a parent in memory.
-fn children(core: &BufferPool, kind: PageKind) -> Vec<FrameId> {
+fn children(pool: &BufferPool, kind: PageKind) -> Vec<FrameId> {
     let is_one = |frame: &FrameId| {
-        core.frames.state(*frame).parent.load(Ordering::Relaxed) != NO_FRAME
-            && SharedGuard::lock(core, *frame).bytes()[KIND] == kind as u8
+        pool.frames.state(*frame).parent.load(Ordering::Relaxed) != NO_FRAME
+            && SharedGuard::lock(pool, *frame).bytes()[KIND] == kind as u8
     };
-    (0..core.frames.count() as FrameId).filter(is_one).collect()
+    (0..pool.frames.count() as FrameId).filter(is_one).collect()
 }
 
 /// A new frame full of copies, the first of which begins so that the frame looks like that of an inner node with more
 /// children than a page has room for.
-fn copies_like_a_node(core: &BufferPool) -> FrameId {
+fn copies_like_a_node(pool: &BufferPool) -> FrameId {
     let mut copy = vec![0x7f; knobs::longest_mini_page()];
     copy[..2].copy_from_slice(&[PageKind::Inner as u8, 0]);
-    let (filling, _) = core.place_copy(1, &copy).unwrap();
+    let (filling, _) = pool.place_copy(1, &copy).unwrap();
     // The numbers of a frame and of three copies take the rest.
     for len in [
         knobs::longest_mini_page(),
         PAGE_SIZE - 2 * knobs::longest_mini_page() - 40,
     ] {
-        let (same, _) = core.place_copy(1, &vec![0x7f; len]).unwrap();
+        let (same, _) = pool.place_copy(1, &vec![0x7f; len]).unwrap();
         assert_eq!(same.frame, filling.frame);
     }
-    let guard = SharedGuard::lock(core, filling.frame);
+    let guard = SharedGuard::lock(pool, filling.frame);
     assert_eq!(guard.bytes()[KIND], PageKind::Inner as u8);
     filling.frame
 }
@@ -105,65 +105,65 @@ fn copies_like_a_node(core: &BufferPool) -> FrameId {
 #[test]
 fn a_victim_whose_frame_has_become_one_of_copies_is_left_alone() {
     let (pool, _tree) = tree();
-    let core = pool.buffer_pool();
-    let frame = copies_like_a_node(core);
-    assert!(!core.evict(frame, 7).unwrap());
-    assert!(core.evict_copies(frame));
-    assert!(!core.evict(frame, 7).unwrap(), "a free frame");
+    let pool = pool.buffer_pool();
+    let frame = copies_like_a_node(pool);
+    assert!(!pool.evict(frame, 7).unwrap());
+    assert!(pool.evict_copies(frame));
+    assert!(!pool.evict(frame, 7).unwrap(), "a free frame");
 }
 
 #[test]
 fn a_victim_whose_parents_frame_has_become_one_of_copies_stays() {
     let (pool, tree) = tree();
-    let core = pool.buffer_pool();
+    let pool = pool.buffer_pool();
     assert_eq!(get(&tree, 0), Some(1));
-    let leaves = children(core, PageKind::Leaf);
-    let leaf = core.frames.state(leaves[0]);
+    let leaves = children(pool, PageKind::Leaf);
+    let leaf = pool.frames.state(leaves[0]);
     let page = leaf.holds().unwrap();
     let parent = leaf.parent.load(Ordering::Relaxed);
     leaf.parent
-        .store(copies_like_a_node(core), Ordering::Relaxed);
-    assert!(!core.evict(leaves[0], page).unwrap());
+        .store(copies_like_a_node(pool), Ordering::Relaxed);
+    assert!(!pool.evict(leaves[0], page).unwrap());
     leaf.parent.store(parent, Ordering::Relaxed);
-    evict(core, leaves[0]);
+    evict(pool, leaves[0]);
     assert_eq!(get(&tree, 0), Some(1));
 }
 
 #[test]
 fn a_leaf_that_is_in_memory_and_changed_is_not_brought_again_by_what_its_parents_old_frame_says() {
     let (pool, tree) = tree();
-    let core = pool.buffer_pool();
+    let pool = pool.buffer_pool();
     let leaf = away(&tree, 0);
-    let parent = children(core, PageKind::Inner);
+    let parent = children(pool, PageKind::Inner);
     // Others go after the parent, and so their frames are taken before its own is.
     for n in [ROWS / 3, ROWS / 2, ROWS - 1] {
         away(&tree, n);
     }
-    let others = children(core, PageKind::Inner);
+    let others = children(pool, PageKind::Inner);
     assert!(parent.len() == 1 && others.len() > 3);
-    evict(core, parent[0]);
+    evict(pool, parent[0]);
     let others = others.into_iter().filter(|other| *other != parent[0]);
-    others.for_each(|other| evict(core, other));
+    others.for_each(|other| evict(pool, other));
     put(&tree, 0, 2);
-    assert_eq!(core.frames.state(parent[0]).holds(), None);
+    assert_eq!(pool.frames.state(parent[0]).holds(), None);
     tree.bring(&[leaf]);
     let page = leaf.page().0;
-    assert_eq!(core.table.lock(page).get(&page), None, "brought again");
-    evict_all(core);
+    assert_eq!(pool.table.lock(page).get(&page), None, "brought again");
+    evict_all(pool);
     assert_eq!(get(&tree, 0), Some(2));
 }
 
 #[test]
 fn nothing_is_brought_by_a_frame_of_copies_that_was_the_parents() {
     let (pool, tree) = tree();
-    let core = pool.buffer_pool();
+    let pool = pool.buffer_pool();
     let leaf = away(&tree, 0);
-    let parent = children(core, PageKind::Inner);
-    evict(core, parent[0]);
-    assert_eq!(copies_like_a_node(core), parent[0]);
+    let parent = children(pool, PageKind::Inner);
+    evict(pool, parent[0]);
+    assert_eq!(copies_like_a_node(pool), parent[0]);
     tree.bring(&[leaf]);
     let page = leaf.page().0;
-    assert_eq!(core.table.lock(page).get(&page), None);
+    assert_eq!(pool.table.lock(page).get(&page), None);
     assert_eq!(get(&tree, 0), Some(1));
 }
 
@@ -172,51 +172,51 @@ fn nothing_is_brought_by_a_frame_of_copies_that_was_the_parents() {
 fn no_frame_is_waited_for_to_keep_a_copy() {
     let store = Store::create(Arc::new(SimulatedOs::new(1)), Path::new("/db")).unwrap();
     let pool = PoolWithThreads::without_thread(MIN_FRAMES * PAGE_SIZE, Arc::new(store)).unwrap();
-    let core = pool.buffer_pool();
-    core.set_waits(3);
-    let take = |_| core.take_frame().unwrap();
+    let pool = pool.buffer_pool();
+    pool.set_waits(3);
+    let take = |_| pool.take_frame().unwrap();
     let held: Vec<_> = (0..MIN_FRAMES).map(take).collect();
-    let before = core.hand.load(Ordering::Relaxed);
-    assert!(core.place_copy(1, &[0; 100]).is_none());
-    let looks = core.hand.load(Ordering::Relaxed) - before;
+    let before = pool.hand.load(Ordering::Relaxed);
+    assert!(pool.place_copy(1, &[0; 100]).is_none());
+    let looks = pool.hand.load(Ordering::Relaxed) - before;
     assert!(looks <= 2 * MIN_FRAMES, "{looks} looks for a frame");
-    held.into_iter().for_each(|guard| core.release_frame(guard));
-    assert!(core.place_copy(1, &[0; 100]).is_some());
+    held.into_iter().for_each(|guard| pool.release_frame(guard));
+    assert!(pool.place_copy(1, &[0; 100]).is_some());
 }
 
 #[test]
 fn a_copy_whose_frame_has_gone_before_it_is_known_is_not_kept() {
     let (pool, tree) = tree();
-    let core = pool.buffer_pool();
+    let pool = pool.buffer_pool();
     assert_eq!(get(&tree, 0), Some(1));
-    let frame = children(core, PageKind::Leaf)[0];
-    let guard = SharedGuard::lock(core, frame);
+    let frame = children(pool, PageKind::Leaf)[0];
+    let guard = SharedGuard::lock(pool, frame);
     let (page, version) = (guard.page().0, guard.version());
     drop(guard);
     let leaf = LeafSeen { frame, version };
-    let place = core.place_copy(page, &[0; 100]).unwrap();
-    core.enter_copy(page, leaf, 1, 100, place);
-    assert!(core.has_mini_page(page, 1, 1));
-    assert!(core.evict_copies(place.0.frame));
-    assert!(!core.has_mini_page(page, 1, 1));
-    core.enter_copy(page, leaf, 1, 100, place);
-    assert!(!core.has_mini_page(page, 1, 1));
+    let place = pool.place_copy(page, &[0; 100]).unwrap();
+    pool.enter_copy(page, leaf, 1, 100, place);
+    assert!(pool.has_mini_page(page, 1, 1));
+    assert!(pool.evict_copies(place.0.frame));
+    assert!(!pool.has_mini_page(page, 1, 1));
+    pool.enter_copy(page, leaf, 1, 100, place);
+    assert!(!pool.has_mini_page(page, 1, 1));
 }
 
 /// The frame of the one leaf that is in memory, which has row 0, and its page.
-fn only_leaf(core: &BufferPool, tree: &Tree) -> (FrameId, u64) {
+fn only_leaf(pool: &BufferPool, tree: &Tree) -> (FrameId, u64) {
     assert_eq!(get(tree, 0), Some(1));
-    let leaves = children(core, PageKind::Leaf);
+    let leaves = children(pool, PageKind::Leaf);
     assert_eq!(leaves.len(), 1);
-    (leaves[0], core.frames.state(leaves[0]).holds().unwrap())
+    (leaves[0], pool.frames.state(leaves[0]).holds().unwrap())
 }
 
 /// A copy of the leaf has been brought, as old as its image. Whatever leaves memory now, the change is not lost.
-fn keeps_its_change(core: &BufferPool, tree: &Tree, (frame, page): (FrameId, u64)) {
+fn keeps_its_change(pool: &BufferPool, tree: &Tree, (frame, page): (FrameId, u64)) {
     put(tree, 0, 2);
-    core.evict(frame, page).unwrap();
+    pool.evict(frame, page).unwrap();
     assert_eq!(get(tree, 0), Some(2));
-    evict_all(core);
+    evict_all(pool);
     assert_eq!(get(tree, 0), Some(2));
 }
 
@@ -231,11 +231,11 @@ fn a_leaf_that_a_wrong_undo_pointer_has_brought_again_keeps_its_changes() {
 #[test]
 fn a_leaf_that_a_wrong_child_id_has_brought_again_keeps_its_changes() {
     let (pool, tree) = tree();
-    let core = pool.buffer_pool();
-    let leaf = only_leaf(core, &tree);
-    let parent = core.frames.state(leaf.0).parent.load(Ordering::Relaxed);
+    let pool = pool.buffer_pool();
+    let leaf = only_leaf(pool, &tree);
+    let parent = pool.frames.state(leaf.0).parent.load(Ordering::Relaxed);
     let name_last = |word: u64| {
-        let mut parent = ExclusiveGuard::lock(core, parent);
+        let mut parent = ExclusiveGuard::lock(pool, parent);
         let last = parent.node().count();
         let before = parent.node().child(last);
         parent.node_mut().set_child(last, word);
@@ -245,7 +245,7 @@ fn a_leaf_that_a_wrong_child_id_has_brought_again_keeps_its_changes() {
     let read = tree.read(&key, |_, _| ());
     assert!(matches!(read, Err(Error::Corrupt { .. })), "{read:?}");
     name_last(sound);
-    keeps_its_change(core, &tree, leaf);
+    keeps_its_change(pool, &tree, leaf);
 }
 
 #[test]
@@ -264,25 +264,25 @@ fn a_trees_page_is_not_changed_where_a_wrong_undo_pointer_leads() {
 #[test]
 fn a_copy_is_one_trees() {
     let (pool, tree) = tree();
-    let core = pool.buffer_pool();
-    let (frame, page) = only_leaf(core, &tree);
-    let version = SharedGuard::lock(core, frame).version();
+    let pool = pool.buffer_pool();
+    let (frame, page) = only_leaf(pool, &tree);
+    let version = SharedGuard::lock(pool, frame).version();
     let leaf = LeafSeen { frame, version };
-    core.keep_mini_page(page, leaf, 1, &[0; 100]);
-    assert!(core.has_mini_page(page, 1, 1));
-    assert!(!core.has_mini_page(page, 2, 1));
-    assert_eq!(core.mini_page_columns(page, 2), None);
+    pool.keep_mini_page(page, leaf, 1, &[0; 100]);
+    assert!(pool.has_mini_page(page, 1, 1));
+    assert!(!pool.has_mini_page(page, 2, 1));
+    assert_eq!(pool.mini_page_columns(page, 2), None);
 }
 
 #[test]
 fn who_brings_a_child_of_a_node_that_is_being_written_sleeps_meanwhile() {
     let (pool, tree) = tree();
-    let core = pool.buffer_pool();
+    let pool = pool.buffer_pool();
     away(&tree, 0);
-    let parents = children(core, PageKind::Inner);
+    let parents = children(pool, PageKind::Inner);
     assert_eq!(parents.len(), 1);
-    let latch = &core.frames.state(parents[0]).latch;
-    let written = SharedGuard::lock(core, parents[0]);
+    let latch = &pool.frames.state(parents[0]).latch;
+    let written = SharedGuard::lock(pool, parents[0]);
     let slept = std::thread::scope(|scope| {
         let reading = scope.spawn(|| get(&tree, 0));
         let slept = (0..5_000).any(|_| {

@@ -115,12 +115,12 @@ fn a_root_whose_frame_is_another_pages_by_now_is_found_without_a_wait_for_that_p
     let pool = PoolWithThreads::without_thread(64 * PAGE_SIZE, Arc::new(store)).unwrap();
     let tree = Tree::create(&pool, TreeId(1)).unwrap();
     put(&tree, &key(1), b"one");
-    let core = pool.buffer_pool();
+    let pool = pool.buffer_pool();
     let root: SharedGuard<'_> = tree.latch_root().unwrap();
     let frame = root.frame();
     drop(root);
-    while core.evict_some(64).unwrap() > 0 {}
-    let new_page = core.new_page().unwrap();
+    while pool.evict_some(64).unwrap() > 0 {}
+    let new_page = pool.new_page().unwrap();
     assert_eq!(new_page.frame(), frame);
     std::thread::scope(|scope| {
         let (tell, told) = std::sync::mpsc::channel();
@@ -128,7 +128,7 @@ fn a_root_whose_frame_is_another_pages_by_now_is_found_without_a_wait_for_that_p
         scope.spawn(move || tell.send(get(tree, &key(1))));
         // Much longer than it takes; who waits for the latch has it when this thread lets it go.
         let found = told.recv_timeout(std::time::Duration::from_secs(60));
-        core.discard_new(new_page);
+        pool.discard_new(new_page);
         assert_eq!(found.unwrap().as_deref(), Some(&b"one"[..]));
     });
 }

@@ -106,13 +106,13 @@ impl TreeTransaction {
     fn append(&mut self, inside: &BarrierGuard<'_>) -> Result<()> {
         self.check_kept(inside)?;
         let txid = self.begin_writing();
-        let system = self.transactions.clone();
+        let transactions = self.transactions.clone();
         let begin = match self.redo_parts {
-            0 => Some(system.log().mark()?),
+            0 => Some(transactions.log().mark()?),
             _ => None,
         };
         let owner = encode_owner(txid);
-        system
+        transactions
             .log()
             .append(KIND_CHANGES, &[&owner, self.redo.bytes()])?;
         if let Some(begin) = begin {
@@ -149,9 +149,9 @@ impl TreeTransaction {
         self.check_whole()?;
         let (mut logged, mut to_prune) = (None, None);
         if self.txid.0 != 0 {
-            let system = self.transactions.clone();
+            let transactions = self.transactions.clone();
             // A checkpoint sees the log record and the new status, or neither.
-            let inside = system.barrier().enter();
+            let inside = transactions.barrier().enter();
             self.check_kept(&inside)?;
             logged = self.append_commit()?;
             // It is in the log, and nobody sees it.
@@ -164,11 +164,11 @@ impl TreeTransaction {
                 }
                 false => Some(inside),
             };
-            system.moments.come_to(Moment::CommitSeen);
-            let inside = inside.unwrap_or_else(|| system.barrier().enter());
+            transactions.moments.come_to(Moment::CommitSeen);
+            let inside = inside.unwrap_or_else(|| transactions.barrier().enter());
             count(&inside);
             drop(inside);
-            system.counters.commits.fetch_add(1, Ordering::Relaxed);
+            transactions.counters.commits.fetch_add(1, Ordering::Relaxed);
         }
         self.end_locking();
         self.reset();
@@ -216,10 +216,10 @@ impl TreeTransaction {
         let csn = self.transactions.order().end(self.txid, end);
         // Others see it, and purge does not know of it.
         pause(Pause::Held);
-        if let (true, Some(participant)) = (self.redo_parts != 0, &self.running) {
+        if let (true, Some(running)) = (self.redo_parts != 0, &self.running) {
             let committed = matches!(end, End::Commit);
             self.transactions
-                .count_end(self.txid, participant.logged(), committed);
+                .count_end(self.txid, running.logged(), committed);
         }
         let head = match end {
             End::Commit if self.needs_purge => self.undo_head,
@@ -240,16 +240,16 @@ impl TreeTransaction {
         if self.txid.0 == 0 || self.undo.as_ref().is_none_or(|undo| undo.appended() != 0) {
             return;
         }
-        let system = self.transactions.clone();
-        let inside = system.barrier().enter();
+        let transactions = self.transactions.clone();
+        let inside = transactions.barrier().enter();
         if let Some(undo) = self.undo.take() {
-            system.streams().release(undo);
+            transactions.streams().release(undo);
         }
-        system.order().end(self.txid, End::Unused);
+        transactions.order().end(self.txid, End::Unused);
         drop(inside);
         self.txid = TxId(0);
-        if let Some(participant) = &self.running {
-            participant.shown.txid.store(0, Ordering::Relaxed);
+        if let Some(running) = &self.running {
+            running.shown.txid.store(0, Ordering::Relaxed);
         }
         if let Some(view) = &mut self.view {
             view.own = self.txid;
@@ -258,15 +258,15 @@ impl TreeTransaction {
 
     /// Gives every row and every range back to those who wait for it.
     pub(super) fn end_locking(&mut self) {
-        if let Some(participant) = self.running.take() {
+        if let Some(running) = self.running.take() {
             // Before the rows: who waits for a range stands in the queue of a row, and must not
             // find the range again when it is woken.
-            for tree in participant.take_ranged_trees() {
-                self.transactions.ranges().release(tree, &participant);
-                self.transactions.locks().release_escalated(tree, &participant);
+            for tree in running.take_ranged_trees() {
+                self.transactions.ranges().release(tree, &running);
+                self.transactions.locks().release_escalated(tree, &running);
             }
-            for row in participant.take_rows() {
-                self.transactions.locks().release(row, &participant);
+            for row in running.take_rows() {
+                self.transactions.locks().release(row, &running);
             }
         }
     }

@@ -50,9 +50,9 @@ impl TreeTransaction {
         }
         let mut logged = None;
         if !self.redo.is_empty() || self.redo_parts != 0 || replaces.is_some() {
-            let system = self.transactions.clone();
+            let transactions = self.transactions.clone();
             // A checkpoint knows where the changes begin in the log, or comes before them.
-            let inside = system.barrier().enter();
+            let inside = transactions.barrier().enter();
             let room = self.promise_decision()?;
             self.append_part(&inside)?;
             // From here on the log keeps it: a checkpoint that comes before the answer knows that, too.
@@ -62,7 +62,7 @@ impl TreeTransaction {
                 replaces: replaces.unwrap_or(TxId(0)),
                 xid: xid.clone(),
             };
-            logged = Some(system.log().append(KIND_PREPARED, &[&record.encode()])?);
+            logged = Some(transactions.log().append(KIND_PREPARED, &[&record.encode()])?);
             self.decision = room;
         }
         self.become_prepared(logged.is_some());
@@ -80,9 +80,9 @@ impl TreeTransaction {
     /// are, and it ends there under that number.
     pub fn stand_as(&mut self, number: TxId, from: Lsn) {
         self.begin_writing();
-        let participant = self.running();
-        participant.note_redo(from);
-        participant.promise_redo();
+        let running = self.running();
+        running.note_redo(from);
+        running.promise_redo();
         self.logged_as = Some(number);
     }
 
@@ -119,8 +119,8 @@ impl TreeTransaction {
 
     fn become_prepared(&mut self, logged: bool) {
         self.phase = Phase::Prepared { logged };
-        if let Some(participant) = &self.running {
-            participant.shown.prepared.store(true, Ordering::Relaxed);
+        if let Some(running) = &self.running {
+            running.shown.prepared.store(true, Ordering::Relaxed);
         }
         // It reads nothing more, so it keeps no old versions for itself.
         self.drop_view();

@@ -140,8 +140,8 @@ impl TreeTransaction {
             self.redo.truncate(savepoint.redo_len);
         }
         self.undo_records = savepoint.undo_records;
-        if let Some(participant) = &self.running {
-            participant.set_work(self.undo_records);
+        if let Some(running) = &self.running {
+            running.set_work(self.undo_records);
         }
         Ok(())
     }
@@ -165,14 +165,14 @@ impl TreeTransaction {
         let logged = match self.phase {
             Phase::Running => None,
             _ => {
-                let system = self.transactions.clone();
-                let inside = system.barrier().enter();
+                let transactions = self.transactions.clone();
+                let inside = transactions.barrier().enter();
                 self.log_rollback(&inside)?
             }
         };
         if self.txid.0 != 0 {
-            if let Some(participant) = &self.running {
-                let shown = &participant.shown.rolling_back;
+            if let Some(running) = &self.running {
+                let shown = &running.shown.rolling_back;
                 shown.store(true, Ordering::Relaxed);
             }
             if !is_planted(PlantedFault::HoldRollingBack) {
@@ -181,11 +181,11 @@ impl TreeTransaction {
             if !self.undo_to(UndoPtr::NONE, Extent::Whole, most)? {
                 return Ok(false);
             }
-            let system = self.transactions.clone();
-            let inside = system.barrier().enter();
+            let transactions = self.transactions.clone();
+            let inside = transactions.barrier().enter();
             self.end_writing(End::Abort);
             drop(inside);
-            system.counters.rollbacks.fetch_add(1, Ordering::Relaxed);
+            transactions.counters.rollbacks.fetch_add(1, Ordering::Relaxed);
         }
         self.end_locking();
         self.reset();
@@ -199,10 +199,10 @@ impl TreeTransaction {
     /// meanwhile it keeps no old versions from purge, and nothing of the log.
     fn let_go_of_what_only_commits_need(&mut self) {
         self.drop_view();
-        if let Some(participant) = &self.running {
+        if let Some(running) = &self.running {
             // A checkpoint has it with its redo, or one after that without.
             let _inside = self.transactions.barrier().enter();
-            participant.forget_redo();
+            running.forget_redo();
         }
     }
 
@@ -212,8 +212,8 @@ impl TreeTransaction {
             return Ok(true);
         }
         let mut left = most;
-        let system = self.transactions.clone();
-        let trees = system.trees()?.clone();
+        let transactions = self.transactions.clone();
+        let trees = transactions.trees()?.clone();
         let mut copy = UndoCopy::default();
         let mut page: Option<PinnedPage> = None;
         let mut walk = ChainWalk::from(self.undo_head);
@@ -226,14 +226,14 @@ impl TreeTransaction {
             // pruning may change the pointer to still older versions up to the last moment.
             let head = self.undo_head;
             if page.as_ref().map(PinnedPage::page) != Some(head.page()) {
-                page = Some(system.pool().pin(head.page())?);
+                page = Some(transactions.pool().pin(head.page())?);
             }
-            let record = copy.read(system.pool(), head)?;
+            let record = copy.read(transactions.pool(), head)?;
             let refresh = |value: &mut Vec<u8>| match &page {
                 Some(page) => refresh_older(page, head, value),
                 None => Ok(()),
             };
-            let inside = system.barrier().enter();
+            let inside = transactions.barrier().enter();
             let logged = self.redo.len();
             let mut replayed = Replayed::Not;
             if extent == (Extent::Part { logged: true }) {
@@ -255,21 +255,21 @@ impl TreeTransaction {
                     Some(value) => Some(Header::decode(value)?.0),
                     None => None,
                 };
-                if let (Extent::Part { .. }, Some(participant)) = (extent, &self.running) {
+                if let (Extent::Part { .. }, Some(running)) = (extent, &self.running) {
                     // The header's lock goes with the header.
                     if stays_locked(self.txid, header.as_ref(), replayed) {
-                        system.locks().hold(record.tree, record.key, participant);
+                        transactions.locks().hold(record.tree, record.key, running);
                     } else {
                         let is_own = header.as_ref().and_then(Header::txid) == Some(self.txid);
                         freed.set(!is_own);
                     }
                 }
-                Ok(header.is_some_and(|header| keeps_restored(&system, self.txid, &header)))
+                Ok(header.is_some_and(|header| keeps_restored(&transactions, self.txid, &header)))
             };
             let taken = take_back(&trees, self.txid, &record, &keeps, &refresh);
             match taken {
                 // Another has overwritten it, which only a test build allows: that stays.
-                Err(Error::Internal(_)) if system.breaks(IsolationFault::OverwriteUncommitted) => {}
+                Err(Error::Internal(_)) if transactions.breaks(IsolationFault::OverwriteUncommitted) => {}
                 Err(error) => {
                     // The change stands as before, and who commits now commits it.
                     self.redo.truncate(logged);
@@ -277,16 +277,16 @@ impl TreeTransaction {
                 }
                 Ok(()) => {}
             }
-            if let (true, Some(participant)) = (freed.get(), &self.running) {
+            if let (true, Some(running)) = (freed.get(), &self.running) {
                 if !is_planted(PlantedFault::WaitForTakenBack) {
-                    let locks = system.locks();
-                    locks.header_gone(record.tree, record.key, participant);
+                    let locks = transactions.locks();
+                    locks.header_gone(record.tree, record.key, running);
                 }
             }
             // From here on the change is undone, also when the log has no room for a part now.
             self.undo_head = record.previous;
-            if let Some(participant) = &self.running {
-                participant.set_undo_head(self.undo_head);
+            if let Some(running) = &self.running {
+                running.set_undo_head(self.undo_head);
             }
             if extent == (Extent::Part { logged: true }) {
                 self.log_full_part(&inside)?;
@@ -315,11 +315,11 @@ fn stays_locked(own: TxId, restored: Option<&Header>, replayed: Replayed) -> boo
 
 /// Whether what a rollback restores is to stay: a delete mark whose purge has passed already, while
 /// this transaction's version covered it, would never go.
-fn keeps_restored(system: &TransactionManager, own: TxId, header: &Header) -> bool {
+fn keeps_restored(transactions: &TransactionManager, own: TxId, header: &Header) -> bool {
     match header.txid() {
         _ if !header.deleted => true,
         None => false,
-        Some(writer) => writer == own || !system.order().is_frozen(writer),
+        Some(writer) => writer == own || !transactions.order().is_frozen(writer),
     }
 }
 

@@ -33,10 +33,10 @@ impl TransactionManager {
         if handle.is_some() {
             return Ok(());
         }
-        let system = Arc::downgrade(self);
+        let transactions = Arc::downgrade(self);
         let thread = crate::sync::thread::Builder::new()
             .name("peregrine-purge".into())
-            .spawn(move || run(&system))
+            .spawn(move || run(&transactions))
             .map_err(|error| Error::Internal(format!("the purge thread: {error}")))?;
         *handle = Some(thread);
         Ok(())
@@ -293,25 +293,25 @@ fn purge_record(trees: &Arc<dyn UndoOwner>, txid: TxId, record: &UndoRecord<'_>)
     })
 }
 
-fn run(system: &Weak<TransactionManager>) {
+fn run(transactions: &Weak<TransactionManager>) {
     let mut passed = 0;
     let mut trimmed = true;
     loop {
-        let Some(system) = system.upgrade() else {
+        let Some(transactions) = transactions.upgrade() else {
             return;
         };
-        let outcome = system.purge_step();
-        let before = std::mem::replace(&mut passed, system.purge.passed.load(Ordering::Relaxed));
+        let outcome = transactions.purge_step();
+        let before = std::mem::replace(&mut passed, transactions.purge.passed.load(Ordering::Relaxed));
         let pause = match outcome {
             Ok(true) => Duration::ZERO,
             // While transactions keep ending they need not wake anybody.
-            Ok(false) if before != passed || system.stats().unpurged > 0 => {
+            Ok(false) if before != passed || transactions.stats().unpurged > 0 => {
                 trimmed = false;
                 knobs::purge_held_back()
             }
             Ok(false) => {
                 if !std::mem::replace(&mut trimmed, true) {
-                    if let Err(error) = system.give_back() {
+                    if let Err(error) = transactions.give_back() {
                         tracing::warn!(%error, "giving undo pages back failed");
                     }
                 }
@@ -323,9 +323,9 @@ fn run(system: &Weak<TransactionManager>) {
             }
         };
         if pause == knobs::purge_idle() {
-            system.purge.idle.store(true, Ordering::Release);
+            transactions.purge.idle.store(true, Ordering::Release);
         }
-        if !system.purge.pause(pause) {
+        if !transactions.purge.pause(pause) {
             return;
         }
     }

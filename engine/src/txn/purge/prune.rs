@@ -471,8 +471,8 @@ impl TransactionManager {
 }
 
 /// The stream whose pages a transaction shall empty after its commit, if any.
-pub(crate) fn stream_to_prune(system: &TransactionManager, undo: &StreamWriter) -> Option<Arc<Stream>> {
-    (undo.has_filled_page() && system.prunes()).then(|| undo.stream().clone())
+pub(crate) fn stream_to_prune(transactions: &TransactionManager, undo: &StreamWriter) -> Option<Arc<Stream>> {
+    (undo.has_filled_page() && transactions.prunes()).then(|| undo.stream().clone())
 }
 
 /// What a look came to; `None` where a page is damaged. Damage does not pass, as a failed read may: what

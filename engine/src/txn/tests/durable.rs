@@ -68,15 +68,15 @@ fn open_again(fixture: Fixture, from: Lsn) -> Fixture {
         dir,
         store,
         log,
-        transactions: system,
+        transactions,
         trees,
         tree,
         other,
         pool,
     } = fixture;
-    system.shutdown();
+    transactions.shutdown();
     trees.trees.lock().clear();
-    drop((tree, other, trees, system, pool, log, store));
+    drop((tree, other, trees, transactions, pool, log, store));
 
     let os: Arc<dyn Os> = RealOs::new();
     let (store, _) = Store::open(os.clone(), &dir.path().join("db")).unwrap();

@@ -140,13 +140,13 @@ impl Fixture {
         let trees = Arc::new(TestTrees::default());
         trees.trees.lock().insert(TREE, tree.clone());
         trees.trees.lock().insert(OTHER, other.clone());
-        let system = TransactionManager::new(pool.clone(), log.clone(), Durability::Later);
-        system.set_trees(trees.clone());
+        let transactions = TransactionManager::new(pool.clone(), log.clone(), Durability::Later);
+        transactions.set_trees(trees.clone());
         // No test waits that long, however slow the machine: who does has been forgotten.
-        system.set_lock_wait_timeout(Duration::from_secs(600));
-        pool.set_freeze(system.leaf_freeze());
+        transactions.set_lock_wait_timeout(Duration::from_secs(600));
+        pool.set_freeze(transactions.leaf_freeze());
         Fixture {
-            transactions: system,
+            transactions,
             trees,
             tree,
             other,
@@ -205,15 +205,15 @@ pub fn try_put(
     payload: &[u8],
     mode: PutMode,
 ) -> Result<Put> {
-    let system = txn.transactions().clone();
-    let inside = system.barrier().enter();
+    let transactions = txn.transactions().clone();
+    let inside = transactions.barrier().enter();
     txn.try_put(&inside, tree, key, payload, mode, None)
 }
 
 /// One attempt to delete, without waiting.
 pub fn try_delete(txn: &mut TreeTransaction, tree: &Tree, key: &[u8]) -> Result<Delete> {
-    let system = txn.transactions().clone();
-    let inside = system.barrier().enter();
+    let transactions = txn.transactions().clone();
+    let inside = transactions.barrier().enter();
     txn.try_delete(&inside, tree, key, None)
 }
 
@@ -225,9 +225,9 @@ pub fn put(
     payload: &[u8],
     mode: PutMode,
 ) -> Result<bool> {
-    let system = txn.transactions().clone();
+    let transactions = txn.transactions().clone();
     loop {
-        let inside = system.barrier().enter();
+        let inside = transactions.barrier().enter();
         match txn.try_put(&inside, tree, key, payload, mode, None)? {
             Put::Done { replaced } => {
                 let table = crate::ids::TableId(tree.id().0);
@@ -248,9 +248,9 @@ pub fn put(
 
 /// Deletes, waiting as needed, and logs the change.
 pub fn delete(txn: &mut TreeTransaction, tree: &Tree, key: &[u8]) -> Result<()> {
-    let system = txn.transactions().clone();
+    let transactions = txn.transactions().clone();
     loop {
-        let inside = system.barrier().enter();
+        let inside = transactions.barrier().enter();
         match txn.try_delete(&inside, tree, key, None)? {
             Delete::Done => {
                 txn.log_delete(&inside, crate::ids::TableId(tree.id().0), key)?;

@@ -21,8 +21,8 @@ fn key(i: u32) -> Vec<u8> {
 }
 
 /// A transaction that writes some rows, all alike.
-fn write(system: &Arc<TransactionManager>, tree: &Tree, rows: Range<u32>, row: &[u8]) {
-    let mut txn = system.begin(ReadCommitted);
+fn write(transactions: &Arc<TransactionManager>, tree: &Tree, rows: Range<u32>, row: &[u8]) {
+    let mut txn = transactions.begin(ReadCommitted);
     for i in rows {
         put(&mut txn, tree, &key(i), row, PutMode::Upsert).unwrap();
     }
@@ -42,25 +42,25 @@ fn without_delay(fixture: &Fixture) {
 #[test]
 fn an_end_that_joins_another_while_purge_looks_at_it_is_not_dropped_with_it() {
     let fixture = Fixture::new();
-    let (system, tree) = (fixture.transactions.clone(), fixture.tree.clone());
-    write(&system, &tree, 0..40, &[1; 100]);
+    let (transactions, tree) = (fixture.transactions.clone(), fixture.tree.clone());
+    write(&transactions, &tree, 0..40, &[1; 100]);
     fixture.purge();
-    write(&system, &tree, 0..1, &[2; 100]);
+    write(&transactions, &tree, 0..1, &[2; 100]);
     let mut reader = fixture.begin(RepeatableRead);
     let view = reader.view();
     let before = scan(&reader, &tree, &view);
-    let (writer, rows) = (system.clone(), tree.clone());
-    system.moments.at(Moment::EndLookedAt, move || {
+    let (writer, rows) = (transactions.clone(), tree.clone());
+    transactions.moments.at(Moment::EndLookedAt, move || {
         write(&writer, &rows, 5..15, &[3; 100]);
     });
     fixture.purge();
-    assert!(system.moments.passed());
+    assert!(transactions.moments.passed());
     // Its undo stands where that of the one dropped with it would have stood.
-    write(&system, &tree, 20..30, &[4; 100]);
+    write(&transactions, &tree, 20..30, &[4; 100]);
     assert_eq!(scan(&reader, &tree, &view), before);
     drop(reader);
     fixture.purge();
-    assert_eq!(system.stats().unpurged, 0);
+    assert_eq!(transactions.stats().unpurged, 0);
 }
 
 /// Purge has looked at the oldest end; pruning empties the page in which it ends, whereby it goes from
@@ -68,31 +68,31 @@ fn an_end_that_joins_another_while_purge_looks_at_it_is_not_dropped_with_it() {
 #[test]
 fn purge_drops_no_end_that_pruning_has_put_in_the_place_of_another() {
     let fixture = Fixture::new();
-    let (system, tree) = (fixture.transactions.clone(), fixture.tree.clone());
-    write(&system, &tree, 0..200, &[1; 600]);
-    system.purge_all().unwrap();
+    let (transactions, tree) = (fixture.transactions.clone(), fixture.tree.clone());
+    write(&transactions, &tree, 0..200, &[1; 600]);
+    transactions.purge_all().unwrap();
     let mut first = fixture.begin(RepeatableRead);
     first.view();
-    write(&system, &tree, 0..3, &[2; 600]);
+    write(&transactions, &tree, 0..3, &[2; 600]);
     let mut second = fixture.begin(RepeatableRead);
     let view = second.view();
     let before = scan(&second, &tree, &view);
     // Several pages of undo, all of which `second` needs.
-    write(&system, &tree, 0..200, &[3; 600]);
+    write(&transactions, &tree, 0..200, &[3; 600]);
     drop(first);
-    let pruner = system.clone();
-    system.moments.at(Moment::EndLookedAt, move || {
+    let pruner = transactions.clone();
+    transactions.moments.at(Moment::EndLookedAt, move || {
         pruner.prune_own_now();
     });
-    system.purge_step().unwrap();
-    assert!(system.moments.passed());
+    transactions.purge_step().unwrap();
+    assert!(transactions.moments.passed());
     for round in 4..8 {
-        write(&system, &tree, 0..200, &[round; 600]);
+        write(&transactions, &tree, 0..200, &[round; 600]);
     }
     assert_eq!(scan(&second, &tree, &view), before);
     drop(second);
-    system.purge_all().unwrap();
-    assert_eq!(system.stats().undo_pages, 0);
+    transactions.purge_all().unwrap();
+    assert_eq!(transactions.stats().undo_pages, 0);
 }
 
 /// The end that holds most notes is the survivors' newest when they are looked through again.
@@ -104,11 +104,11 @@ fn notes_left_with_survivors_are_told_once_each() {
     }
     let fixture = Fixture::new();
     without_delay(&fixture);
-    let (system, tree) = (fixture.transactions.clone(), fixture.tree.clone());
-    write(&system, &tree, 0..20, &[1; 100]);
+    let (transactions, tree) = (fixture.transactions.clone(), fixture.tree.clone());
+    write(&transactions, &tree, 0..20, &[1; 100]);
     let mut first = fixture.begin(RepeatableRead);
     first.view();
-    write(&system, &tree, 20..40, &[1; 100]);
+    write(&transactions, &tree, 20..40, &[1; 100]);
     let mut second = fixture.begin(RepeatableRead);
     second.view();
     let notes: Vec<Vec<u8>> = (0..20_000u32)
@@ -116,17 +116,17 @@ fn notes_left_with_survivors_are_told_once_each() {
         .collect();
     let mut txn = fixture.begin(ReadCommitted);
     for note in &notes {
-        let inside = system.barrier().enter();
+        let inside = transactions.barrier().enter();
         txn.note_on_purge(&inside, note).unwrap();
     }
     txn.commit().unwrap();
-    system.prune_now();
-    let pruned = system.stats().pruned_pages;
+    transactions.prune_now();
+    let pruned = transactions.stats().pruned_pages;
     drop(first);
     for _ in 0..200 {
-        system.prune_now();
+        transactions.prune_now();
     }
-    assert!(system.stats().pruned_pages > pruned, "no second look");
+    assert!(transactions.stats().pruned_pages > pruned, "no second look");
     drop(second);
     fixture.purge();
     let mut told = fixture.trees.purged.lock().clone();
@@ -142,33 +142,33 @@ fn looking_through_survivors_again_comes_to_an_end() {
     }
     let fixture = Fixture::new();
     without_delay(&fixture);
-    let (system, tree) = (fixture.transactions.clone(), fixture.tree.clone());
-    write(&system, &tree, 0..2000, &[1; 600]);
+    let (transactions, tree) = (fixture.transactions.clone(), fixture.tree.clone());
+    write(&transactions, &tree, 0..2000, &[1; 600]);
     let mut first = fixture.begin(RepeatableRead);
     first.view();
-    write(&system, &tree, 0..1000, &[2; 600]);
+    write(&transactions, &tree, 0..1000, &[2; 600]);
     let mut second = fixture.begin(RepeatableRead);
     let view = second.view();
     let before = scan(&second, &tree, &view);
-    write(&system, &tree, 0..2000, &[3; 600]);
-    write(&system, &tree, 0..2000, &[4; 600]);
-    system.prune_now();
-    let kept = system.stats().undo_pages;
+    write(&transactions, &tree, 0..2000, &[3; 600]);
+    write(&transactions, &tree, 0..2000, &[4; 600]);
+    transactions.prune_now();
+    let kept = transactions.stats().undo_pages;
     drop(first);
     // Survivors are a few hundred pages, of which each step looks at some.
     for _ in 0..400 {
-        system.prune_now();
+        transactions.prune_now();
     }
-    let after = system.stats();
+    let after = transactions.stats();
     for _ in 0..50 {
-        system.prune_now();
+        transactions.prune_now();
     }
-    assert_eq!(system.stats().pruned_pages, after.pruned_pages);
+    assert_eq!(transactions.stats().pruned_pages, after.pruned_pages);
     assert!(after.undo_pages < kept, "{kept} pages, then {after:?}");
     assert_eq!(scan(&second, &tree, &view), before);
     drop(second);
-    system.purge_all().unwrap();
-    assert_eq!(system.stats().undo_pages, 0);
+    transactions.purge_all().unwrap();
+    assert_eq!(transactions.stats().undo_pages, 0);
 }
 
 /// Rows of two trees in one undo page, of which the second tree can't be opened.
@@ -179,9 +179,9 @@ fn what_has_moved_stays_when_the_rest_of_its_page_can_not_be_reached() {
         return;
     }
     let fixture = Fixture::new();
-    let (system, tree, other) = (&fixture.transactions, &fixture.tree, &fixture.other);
-    write(system, tree, 0..10, &[1; 600]);
-    write(system, other, 0..10, &[1; 600]);
+    let (transactions, tree, other) = (&fixture.transactions, &fixture.tree, &fixture.other);
+    write(transactions, tree, 0..10, &[1; 600]);
+    write(transactions, other, 0..10, &[1; 600]);
     let mut reader = fixture.begin(RepeatableRead);
     let view = reader.view();
     let before = [scan(&reader, tree, &view), scan(&reader, other, &view)];
@@ -199,32 +199,32 @@ fn what_has_moved_stays_when_the_rest_of_its_page_can_not_be_reached() {
     txn.commit().unwrap();
     for unopened in [OTHER, TREE] {
         *fixture.trees.unopened.lock() = Some(unopened);
-        system.prune_own_now();
-        system.release_survivors();
+        transactions.prune_own_now();
+        transactions.release_survivors();
         *fixture.trees.unopened.lock() = None;
         for round in 4..6 {
-            write(system, tree, 0..10, &[round; 600]);
-            write(system, other, 0..10, &[round; 600]);
+            write(transactions, tree, 0..10, &[round; 600]);
+            write(transactions, other, 0..10, &[round; 600]);
         }
         assert_eq!(scan(&reader, tree, &view), before[0]);
         assert_eq!(scan(&reader, other, &view), before[1]);
     }
-    system.prune_now();
-    assert!(system.stats().pruned_pages > 0);
+    transactions.prune_now();
+    assert!(transactions.stats().pruned_pages > 0);
     assert_eq!(scan(&reader, tree, &view), before[0]);
     assert_eq!(scan(&reader, other, &view), before[1]);
     drop(reader);
-    system.purge_all().unwrap();
-    assert_eq!(system.stats().undo_pages, 0);
+    transactions.purge_all().unwrap();
+    assert_eq!(transactions.stats().undo_pages, 0);
 }
 
 /// What can't be done in one stream is done later, and keeps no other from being purged.
 #[test]
 fn a_tree_that_can_not_be_opened_is_purged_when_it_can() {
     let fixture = Fixture::new();
-    let (system, tree, other) = (&fixture.transactions, &fixture.tree, &fixture.other);
-    write(system, tree, 0..10, &[1; 100]);
-    write(system, other, 0..10, &[1; 100]);
+    let (transactions, tree, other) = (&fixture.transactions, &fixture.tree, &fixture.other);
+    write(transactions, tree, 0..10, &[1; 100]);
+    write(transactions, other, 0..10, &[1; 100]);
     // At once, so that they have a stream each.
     let mut txns = [fixture.begin(ReadCommitted), fixture.begin(ReadCommitted)];
     for (txn, tree) in txns.iter_mut().zip([tree, other]) {
@@ -236,36 +236,36 @@ fn a_tree_that_can_not_be_opened_is_purged_when_it_can() {
         txn.commit().unwrap();
     }
     *fixture.trees.unopened.lock() = Some(TREE);
-    assert!(system.purge_all().is_err());
+    assert!(transactions.purge_all().is_err());
     assert_eq!(fixture.records(tree).len(), 10);
     assert_eq!(fixture.records(other).len(), 0);
     *fixture.trees.unopened.lock() = None;
-    system.purge_all().unwrap();
+    transactions.purge_all().unwrap();
     assert_eq!(fixture.records(tree).len(), 0);
-    assert_eq!(system.stats().undo_pages, 0);
+    assert_eq!(transactions.stats().undo_pages, 0);
 }
 
 /// What fails in a stream leaves what may be done in a step to the others.
 #[test]
 fn purge_that_fails_takes_no_turn_of_others() {
     let fixture = Fixture::new();
-    let (system, tree) = (&fixture.transactions, &fixture.tree);
-    write(system, tree, 0..1, &[1; 100]);
-    system.purge_all().unwrap();
+    let (transactions, tree) = (&fixture.transactions, &fixture.tree);
+    write(transactions, tree, 0..1, &[1; 100]);
+    transactions.purge_all().unwrap();
     let mut txn = fixture.begin(ReadCommitted);
     delete(&mut txn, tree, &key(0)).unwrap();
     txn.commit().unwrap();
     *fixture.trees.unopened.lock() = Some(TREE);
-    let horizon = system.snapshots().horizon(system.order()).unwrap();
-    for stream in system.streams().all() {
+    let horizon = transactions.snapshots().horizon(transactions.order()).unwrap();
+    for stream in transactions.streams().all() {
         let passed = stream.oldest_passed(horizon.csn).is_some();
         let mut budget = 1;
-        let purged = system.purge_stream(&stream, horizon.csn, &mut budget);
+        let purged = transactions.purge_stream(&stream, horizon.csn, &mut budget);
         assert_eq!((purged.is_err(), budget), (passed, 1));
     }
-    assert!(system.purge_all().is_err());
+    assert!(transactions.purge_all().is_err());
     *fixture.trees.unopened.lock() = None;
-    system.purge_all().unwrap();
+    transactions.purge_all().unwrap();
     assert_eq!(fixture.records(tree).len(), 0);
 }
 
@@ -278,41 +278,41 @@ fn no_page_is_freed_that_pruning_is_on_its_way_to() {
         return;
     }
     let fixture = Fixture::with_pool(2 << 20);
-    let (system, tree) = (fixture.transactions.clone(), fixture.tree.clone());
+    let (transactions, tree) = (fixture.transactions.clone(), fixture.tree.clone());
     let rows = 200;
-    write(&system, &tree, 0..rows, &[1; 600]);
-    system.purge_all().unwrap();
+    write(&transactions, &tree, 0..rows, &[1; 600]);
+    transactions.purge_all().unwrap();
     let mut first = fixture.begin(RepeatableRead);
     let first_view = first.view();
     let first_rows = scan(&first, &tree, &first_view);
     // It has the stream that is pruned first, so that what is written meanwhile is in another.
     let mut holder = fixture.begin(ReadCommitted);
     put(&mut holder, &tree, &key(rows), &[1; 600], PutMode::Insert).unwrap();
-    write(&system, &tree, 0..rows, &[2; 600]);
+    write(&transactions, &tree, 0..rows, &[2; 600]);
     holder.rollback().unwrap();
     let mut second = fixture.begin(RepeatableRead);
     let second_view = second.view();
     let second_rows = scan(&second, &tree, &second_view);
-    write(&system, &tree, 0..rows, &[3; 600]);
+    write(&transactions, &tree, 0..rows, &[3; 600]);
     // All of that leaves memory.
-    write(&system, &fixture.other, 0..8000, &[0; 600]);
+    write(&transactions, &fixture.other, 0..8000, &[0; 600]);
 
     let waiting = Arc::new(AtomicUsize::new(0));
-    let (pruner, seen) = (system.clone(), waiting.clone());
-    system.moments.at(Moment::PageMissing, move || {
+    let (pruner, seen) = (transactions.clone(), waiting.clone());
+    transactions.moments.at(Moment::PageMissing, move || {
         pruner.prune_own_now();
         pruner.prune_own_now();
         seen.store(pruner.pruning.grace.waiting().len(), Ordering::Relaxed);
     });
-    system.prune_own_now();
-    assert!(system.moments.passed());
+    transactions.prune_own_now();
+    assert!(transactions.moments.passed());
     assert!(waiting.load(Ordering::Relaxed) > 0, "freed at once");
-    system.prune_now();
+    transactions.prune_now();
     assert_eq!(scan(&first, &tree, &first_view), first_rows);
     assert_eq!(scan(&second, &tree, &second_view), second_rows);
     drop((first, second));
-    system.purge_all().unwrap();
-    assert_eq!(system.stats().undo_pages, 0);
+    transactions.purge_all().unwrap();
+    assert_eq!(transactions.stats().undo_pages, 0);
 }
 
 /// A table is dropped when pruning knows what to look at in it, and is not inside the barrier: nothing is looked
@@ -321,10 +321,10 @@ fn no_page_is_freed_that_pruning_is_on_its_way_to() {
 fn a_tree_that_goes_before_pruning_is_inside_the_barrier_is_left_alone() {
     for deleted in [false, true] {
         let fixture = Fixture::new();
-        let (system, tree, other) = (&fixture.transactions, &fixture.tree, &fixture.other);
-        write(system, tree, 0..10, &[1; 600]);
-        write(system, other, 0..200, &[1; 600]);
-        system.purge_all().unwrap();
+        let (transactions, tree, other) = (&fixture.transactions, &fixture.tree, &fixture.other);
+        write(transactions, tree, 0..10, &[1; 600]);
+        write(transactions, other, 0..200, &[1; 600]);
+        transactions.purge_all().unwrap();
         let mut reader = fixture.begin(RepeatableRead);
         let view = reader.view();
         let before = scan(&reader, other, &view);
@@ -341,21 +341,21 @@ fn a_tree_that_goes_before_pruning_is_inside_the_barrier_is_left_alone() {
             put(&mut txn, other, &key(i), &[2; 600], PutMode::Update).unwrap();
         }
         txn.commit().unwrap();
-        let (dropping, trees) = (system.clone(), fixture.trees.clone());
+        let (dropping, trees) = (transactions.clone(), fixture.trees.clone());
         let (goes, store) = (tree.clone(), fixture.store.clone());
-        system.moments.at(Moment::BeforeVisit, move || {
+        transactions.moments.at(Moment::BeforeVisit, move || {
             let _closed = dropping.barrier().close();
             trees.trees.lock().remove(&TREE);
             goes.destroy().unwrap();
             // The page's number is given to nobody else, so that who still looks for it is told.
             assert_eq!(store.allocate_page(), goes.root());
         });
-        system.prune_now();
-        assert!(system.moments.passed());
+        transactions.prune_now();
+        assert!(transactions.moments.passed());
         assert_eq!(scan(&reader, other, &view), before);
         drop(reader);
-        system.purge_all().unwrap();
-        assert_eq!(system.stats().undo_pages, 0);
+        transactions.purge_all().unwrap();
+        assert_eq!(transactions.stats().undo_pages, 0);
     }
 }
 
@@ -366,7 +366,7 @@ fn undo_pages_that_can_not_be_freed_are_freed_later() {
     let dir = tempfile::tempdir().unwrap();
     let data = Arc::new(os.clone());
     let fixture = Fixture::on(dir, data, std::path::Path::new("/db"), 8 << 20);
-    let (system, tree) = (&fixture.transactions, &fixture.tree);
+    let (transactions, tree) = (&fixture.transactions, &fixture.tree);
     // What doesn't compress, so that images fill what is written at once.
     let mut random = StdRng::seed_from_u64(1);
     let mut row = [0; 2000];
@@ -376,21 +376,21 @@ fn undo_pages_that_can_not_be_freed_are_freed_later() {
         put(&mut txn, tree, &key(i % 500), &row, PutMode::Upsert).unwrap();
     }
     txn.commit().unwrap();
-    let closed = system.barrier().close();
+    let closed = transactions.barrier().close();
     let epoch = fixture.store.begin_checkpoint();
     fixture.pool.begin_checkpoint(epoch);
     drop(closed);
     os.fail(FaultOn::Write, 0, std::io::ErrorKind::StorageFull);
-    assert!(system.purge_all().is_err());
+    assert!(transactions.purge_all().is_err());
     os.heal();
     // All but those whose images could be gathered.
-    assert!(system.stats().undo_pages > 50);
+    assert!(transactions.stats().undo_pages > 50);
     fixture
         .pool
         .write_checkpoint(epoch, &mut |_| Ok(()))
         .unwrap();
-    system.purge_all().unwrap();
-    assert_eq!(system.stats().undo_pages, 0);
+    transactions.purge_all().unwrap();
+    assert_eq!(transactions.stats().undo_pages, 0);
 }
 
 #[test]
@@ -415,7 +415,7 @@ fn a_transaction_that_has_ended_holds_no_snapshot() {
 #[test]
 fn versions_between_others_of_their_writer_are_not_seen_where_it_commits_meanwhile() {
     let fixture = Fixture::new();
-    let (system, tree) = (&fixture.transactions, &fixture.tree);
+    let (transactions, tree) = (&fixture.transactions, &fixture.tree);
     fixture.load([(key(1), vec![0])]);
     let mut last = vec![0];
     // At which step back the writer commits, and how the row is read.
@@ -426,9 +426,9 @@ fn versions_between_others_of_their_writer_are_not_seen_where_it_commits_meanwhi
         delete(&mut writer, tree, &key(1)).unwrap();
         put(&mut writer, tree, &key(1), &[3], PutMode::Insert).unwrap();
         for _ in 1..steps {
-            system.moments.at(Moment::VersionPassed, || ());
+            transactions.moments.at(Moment::VersionPassed, || ());
         }
-        system
+        transactions
             .moments
             .at(Moment::VersionPassed, move || writer.commit().unwrap());
         let mut reader = fixture.begin(ReadCommitted);
@@ -437,7 +437,7 @@ fn versions_between_others_of_their_writer_are_not_seen_where_it_commits_meanwhi
             true => scan(&reader, tree, &view).remove(&key(1)),
             false => reader.read(tree, &key(1), &view, <[u8]>::to_vec).unwrap(),
         };
-        assert!(system.moments.passed());
+        assert!(transactions.moments.passed());
         assert_eq!(seen, Some(last), "step {steps}, by scan: {by_scan}");
         last = vec![3];
     }

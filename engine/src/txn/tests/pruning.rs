@@ -320,7 +320,7 @@ fn streams_of_survivors_are_taken_again() {
         return;
     }
     let fixture = Fixture::new();
-    let system = &fixture.transactions;
+    let transactions = &fixture.transactions;
     fixture.load((0..200).map(|i| (key(i), vec![0; 600])));
     let mut streams = Vec::new();
     for round in 1..10u8 {
@@ -330,13 +330,13 @@ fn streams_of_survivors_are_taken_again() {
         for again in 0..2 {
             fixture.load((0..200).map(|i| (key(i), vec![round + again; 600])));
         }
-        system.prune_now();
-        assert!(system.stats().pruned_pages > 0);
+        transactions.prune_now();
+        assert!(transactions.stats().pruned_pages > 0);
         assert_eq!(scan(&reader, &fixture.tree, &view), before);
         drop(reader);
-        system.purge_all().unwrap();
-        assert_eq!(system.stats().undo_pages, 0);
-        streams.push(system.streams().all().len());
+        transactions.purge_all().unwrap();
+        assert_eq!(transactions.stats().undo_pages, 0);
+        streams.push(transactions.streams().all().len());
     }
     assert!(streams.iter().all(|n| *n <= 2), "{streams:?} streams");
 }

@@ -103,7 +103,7 @@ fn a_delete_mark_restored_after_its_purge_does_not_stay() {
 #[test]
 fn a_busy_stream_keeps_no_other_from_being_purged() {
     let fixture = Fixture::new();
-    let (system, tree, other) = (&fixture.transactions, &fixture.tree, &fixture.other);
+    let (transactions, tree, other) = (&fixture.transactions, &fixture.tree, &fixture.other);
     let a_step = crate::knobs::purge_step().min(4096) as u32;
     for tree in [tree, other] {
         let mut txn = fixture.begin(ReadCommitted);
@@ -112,7 +112,7 @@ fn a_busy_stream_keeps_no_other_from_being_purged() {
         }
         txn.commit().unwrap();
     }
-    system.purge_all().unwrap();
+    transactions.purge_all().unwrap();
     // At once, so that they have a stream each.
     let mut busy = fixture.begin(ReadCommitted);
     delete(&mut busy, tree, &key(0)).unwrap();
@@ -130,7 +130,7 @@ fn a_busy_stream_keeps_no_other_from_being_purged() {
             delete(&mut txn, tree, &key(i)).unwrap();
         }
         txn.commit().unwrap();
-        assert!(system.purge_step().unwrap(), "there is more to do");
+        assert!(transactions.purge_step().unwrap(), "there is more to do");
     }
     let marks = fixture.records(other).into_iter();
     assert_eq!(marks.filter(|(_, header, _)| header.deleted).count(), 0);
@@ -263,24 +263,24 @@ fn a_failed_rollback_is_tried_again() {
 #[test]
 fn a_rollback_that_stands_still_keeps_no_old_versions_and_nothing_of_the_log() {
     let fixture = Fixture::new();
-    let (system, tree) = (&fixture.transactions, &fixture.tree);
+    let (transactions, tree) = (&fixture.transactions, &fixture.tree);
     fixture.load((0..10).map(|i| (key(i), vec![1])));
     let mut txn = fixture.begin(RepeatableRead);
     txn.view();
     {
-        let inside = system.barrier().enter();
+        let inside = transactions.barrier().enter();
         txn.note_on_rollback(&inside, b"note").unwrap();
     }
     put(&mut txn, tree, &key(0), b"2", PutMode::Update).unwrap();
     {
-        let inside = system.barrier().enter();
+        let inside = transactions.barrier().enter();
         txn.append_part(&inside).unwrap();
     }
     let refuse = &fixture.trees.refuse_rollback;
     refuse.store(true, Ordering::Relaxed);
     assert!(matches!(txn.rollback(), Err(Error::NoSpace { .. })));
     drop(txn);
-    assert_eq!(system.stats().abandoned, 1);
+    assert_eq!(transactions.stats().abandoned, 1);
 
     let mut other = fixture.begin(ReadCommitted);
     for i in 1..10 {
@@ -289,14 +289,14 @@ fn a_rollback_that_stands_still_keeps_no_old_versions_and_nothing_of_the_log() {
     other.commit().unwrap();
     fixture.purge();
     assert_eq!(deleted_marks(&fixture), 0);
-    let closed = system.barrier().close();
+    let closed = transactions.barrier().close();
     let at = fixture.log.mark().unwrap();
-    assert_eq!(system.capture(&closed).redo_from(at), at);
+    assert_eq!(transactions.capture(&closed).redo_from(at), at);
     drop(closed);
 
     refuse.store(false, Ordering::Relaxed);
     fixture.purge();
-    assert_eq!(system.stats().abandoned, 0);
+    assert_eq!(transactions.stats().abandoned, 0);
     let mut reader = fixture.begin(ReadCommitted);
     assert_eq!(get(&mut reader, tree, &key(0)).unwrap(), [1]);
 }
@@ -305,29 +305,29 @@ fn a_rollback_that_stands_still_keeps_no_old_versions_and_nothing_of_the_log() {
 #[test]
 fn a_step_takes_back_a_part_of_what_was_abandoned() {
     let fixture = Fixture::new();
-    let (system, tree) = (&fixture.transactions, &fixture.tree);
+    let (transactions, tree) = (&fixture.transactions, &fixture.tree);
     let mut txn = fixture.begin(ReadCommitted);
     let rows = 2 * crate::knobs::purge_step() as u32;
     for i in 0..rows {
         put(&mut txn, tree, &key(i), b"1", PutMode::Insert).unwrap();
     }
     {
-        let inside = system.barrier().enter();
+        let inside = transactions.barrier().enter();
         txn.note_on_rollback(&inside, b"note").unwrap();
     }
     let refuse = &fixture.trees.refuse_rollback;
     refuse.store(true, Ordering::Relaxed);
     drop(txn);
-    assert_eq!(system.stats().abandoned, 1);
+    assert_eq!(transactions.stats().abandoned, 1);
     // One that can't go on does not ask for another step at once.
-    assert!(!system.purge_step().unwrap());
+    assert!(!transactions.purge_step().unwrap());
     refuse.store(false, Ordering::Relaxed);
     for _ in 0..2 {
-        assert!(system.purge_step().unwrap(), "there is more to do");
-        assert_eq!(system.stats().abandoned, 1);
+        assert!(transactions.purge_step().unwrap(), "there is more to do");
+        assert_eq!(transactions.stats().abandoned, 1);
     }
     fixture.purge();
-    assert_eq!(system.stats().abandoned, 0);
+    assert_eq!(transactions.stats().abandoned, 0);
     assert!(fixture.records(tree).is_empty());
 }
 
@@ -335,7 +335,7 @@ fn a_step_takes_back_a_part_of_what_was_abandoned() {
 #[test]
 fn what_purge_can_not_read_slows_no_rollback_down() {
     let fixture = Fixture::new();
-    let (system, tree, other) = (&fixture.transactions, &fixture.tree, &fixture.other);
+    let (transactions, tree, other) = (&fixture.transactions, &fixture.tree, &fixture.other);
     let mut txn = fixture.begin(ReadCommitted);
     put(&mut txn, other, &key(0), b"1", PutMode::Insert).unwrap();
     txn.commit().unwrap();
@@ -345,7 +345,7 @@ fn what_purge_can_not_read_slows_no_rollback_down() {
         put(&mut txn, tree, &key(i), b"1", PutMode::Insert).unwrap();
     }
     {
-        let inside = system.barrier().enter();
+        let inside = transactions.barrier().enter();
         txn.note_on_rollback(&inside, b"note").unwrap();
     }
     let refuse = &fixture.trees.refuse_rollback;
@@ -354,11 +354,11 @@ fn what_purge_can_not_read_slows_no_rollback_down() {
     refuse.store(false, Ordering::Relaxed);
     *fixture.trees.unopened.lock() = Some(OTHER);
     for _ in 0..2 {
-        assert!(system.purge_step().unwrap(), "there is more to do");
-        assert_eq!(system.stats().abandoned, 1);
+        assert!(transactions.purge_step().unwrap(), "there is more to do");
+        assert_eq!(transactions.stats().abandoned, 1);
     }
-    assert!(system.purge_step().is_err());
-    assert_eq!(system.stats().abandoned, 0);
+    assert!(transactions.purge_step().is_err());
+    assert_eq!(transactions.stats().abandoned, 0);
     *fixture.trees.unopened.lock() = None;
     fixture.purge();
     assert!(fixture.records(tree).is_empty());
@@ -377,11 +377,11 @@ fn a_transaction_that_outlives_its_database_is_let_go_though_its_rollback_fails(
     }
     let refuse = &fixture.trees.refuse_rollback;
     refuse.store(true, Ordering::Relaxed);
-    let system = Arc::downgrade(&fixture.transactions);
+    let transactions = Arc::downgrade(&fixture.transactions);
     fixture.transactions.shutdown();
     drop(txn);
     drop(fixture);
-    assert_eq!(system.strong_count(), 0, "it is kept in memory");
+    assert_eq!(transactions.strong_count(), 0, "it is kept in memory");
 }
 
 #[test]

@@ -30,10 +30,10 @@ impl TreeTransaction {
         let counter = TreeId(clustered.0 | COUNTER);
         let row = Row::new(counter, &[]);
         let name = RowName::new(counter, &[]);
-        let system = self.transactions.clone();
+        let transactions = self.transactions.clone();
         loop {
             let me = self.running();
-            if system.locks().try_lock(row, &name, me, LockMode::Exclusive) {
+            if transactions.locks().try_lock(row, &name, me, LockMode::Exclusive) {
                 return Ok(());
             }
             self.wait(&Conflict::with_holders(counter, &[], LockMode::Exclusive))?;

@@ -44,9 +44,9 @@ impl TreeTransaction {
         };
         let mode = LockMode::Exclusive;
         loop {
-            let participant = self.running().clone();
+            let running = self.running().clone();
             let locks = self.transactions.locks();
-            let conflict = match locks.try_take_name(row, tree, key, &participant) {
+            let conflict = match locks.try_take_name(row, tree, key, &running) {
                 Ok(lock) => return Ok(lock),
                 Err(holders) if holders.is_empty() => Conflict::with_holders(tree, key, mode),
                 Err(holders) => {
@@ -61,12 +61,12 @@ impl TreeTransaction {
     /// Gives a locked name back, or all names of a tree that ranges stand for; unless others wait for it: they get it
     /// at the end.
     pub fn unlock_name(&mut self, lock: KeyLock) {
-        if let Some(participant) = &self.running {
+        if let Some(running) = &self.running {
             match lock {
                 KeyLock::Entry(NameEntry(row)) => {
-                    self.transactions.locks().release_unwanted(row, participant);
+                    self.transactions.locks().release_unwanted(row, running);
                 }
-                KeyLock::Ranges(tree) => self.transactions.locks().names.release(tree, participant),
+                KeyLock::Ranges(tree) => self.transactions.locks().names.release(tree, running),
             }
         }
     }

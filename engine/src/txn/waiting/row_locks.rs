@@ -133,11 +133,11 @@ impl TreeTransaction {
 
     /// Waits for a row that is to be locked: whoever ends may make this transaction its holder.
     fn wait_for_row(&mut self, conflict: &Conflict) -> Result<()> {
-        let (system, row) = (self.transactions.clone(), conflict.row);
+        let (transactions, row) = (self.transactions.clone(), conflict.row);
         let me = self.running().clone();
-        let held = system.locks().holds(row, &me);
+        let held = transactions.locks().holds(row, &me);
         self.wait(conflict)?;
-        if !held && system.locks().holds(row, &me) {
+        if !held && transactions.locks().holds(row, &me) {
             self.new_lock = Some(row);
         }
         Ok(())
@@ -195,14 +195,14 @@ impl TreeTransaction {
         view: Option<ReadView>,
     ) -> Result<LockRow> {
         let own = self.txid;
-        let system = self.transactions.clone();
+        let transactions = self.transactions.clone();
         self.lock_requests += 1;
         self.escalate_last();
         let mut taken = None;
         let mut in_the_way = None;
-        let participant = self.running();
+        let running = self.running();
         let outcome = tree.read(key, |value, _| {
-            let order = system.order();
+            let order = transactions.order();
             let writer = match value {
                 Some(value) => Header::decode(value)?.0.txid(),
                 None => None,
@@ -212,7 +212,7 @@ impl TreeTransaction {
                     return Ok(LockRow::Done);
                 }
                 match order.status(writer) {
-                    Status::Active if system.breaks(IsolationFault::OverwriteUncommitted) => {
+                    Status::Active if transactions.breaks(IsolationFault::OverwriteUncommitted) => {
                         return Ok(LockRow::Done)
                     }
                     Status::Active => {
@@ -228,12 +228,12 @@ impl TreeTransaction {
                     }
                 }
             }
-            if system.breaks(IsolationFault::SkipRowLock) {
+            if transactions.breaks(IsolationFault::SkipRowLock) {
                 return Ok(LockRow::Done);
             }
             // Under the leaf's latch: a writer that comes later finds this lock.
             Ok(
-                match system.locks().try_take(tree.id(), key, participant, mode) {
+                match transactions.locks().try_take(tree.id(), key, running, mode) {
                     Ok(how) => {
                         taken = Some(how);
                         LockRow::Done
@@ -266,7 +266,7 @@ impl TreeTransaction {
         if is_new {
             let requests = self.lock_requests;
             let me = self.running.as_ref();
-            if me.is_some_and(|me| system.locks().escalates(me, requests)) {
+            if me.is_some_and(|me| transactions.locks().escalates(me, requests)) {
                 self.unescalated = Some((tree.id(), key.into()));
             }
         }
@@ -296,7 +296,7 @@ impl TreeTransaction {
     ) -> Result<Option<&'a [u8]>> {
         let own = self.txid;
         loop {
-            let system = self.transactions.clone();
+            let transactions = self.transactions.clone();
             let conflict = tree.read(key, |value, _| {
                 buf.clear();
                 let Some(value) = value else {
@@ -305,7 +305,7 @@ impl TreeTransaction {
                 let (header, payload) = Header::decode(value)?;
                 match header.txid() {
                     Some(writer)
-                        if writer != own && system.order().status(writer) == Status::Active =>
+                        if writer != own && transactions.order().status(writer) == Status::Active =>
                     {
                         let mode = LockMode::Shared;
                         Ok(Some(Conflict::with_writer(tree.id(), key, writer, mode)))
@@ -354,12 +354,12 @@ impl TreeTransaction {
     /// session waits there too ([`crate::Waiting`]); [`Error::Interrupted`] when killed.
     pub fn wait(&mut self, conflict: &Conflict) -> Result<()> {
         self.waits += 1;
-        let system = self.transactions.clone();
+        let transactions = self.transactions.clone();
         self.check_killed()?;
         let limit = self.may_wait(conflict.name.tree())?;
         let writer = match conflict.writer {
             None => None,
-            Some(txid) => match system.order().running(txid) {
+            Some(txid) => match transactions.order().running(txid) {
                 Some(writer) => Some(writer),
                 None => return Ok(()),
             },
@@ -370,11 +370,11 @@ impl TreeTransaction {
         self.stop_writing();
         let me = self.running().clone();
         let row = conflict.row;
-        let locks = system.locks();
+        let locks = transactions.locks();
         let (name, mode) = (&conflict.name, conflict.mode);
         let holders = std::mem::take(&mut self.blocked_by);
         let outcome = {
-            let _queueing = system.queueing.read();
+            let _queueing = transactions.queueing.read();
             if conflict.ranges {
                 locks.enqueue_behind(row, name, &me, mode, &holders)
             } else {
@@ -389,25 +389,25 @@ impl TreeTransaction {
             row,
             me: &me,
         };
-        system.tell_waits(row, &me, outcome == Enqueued::WaitingWithHolder);
+        transactions.tell_waits(row, &me, outcome == Enqueued::WaitingWithHolder);
         // Others that wait for the row now wait for the holders that came with this waiter: a
         // circle can close that does not go through it.
         let entered = holders.iter().map(|(holder, _)| holder);
         let entered = entered.filter(|_| conflict.ranges);
         for start in std::iter::once(&me).chain(&writer).chain(entered) {
             if may_close_a_circle(locks, start) {
-                system.break_circles(start);
+                transactions.break_circles(start);
             }
         }
         std::mem::forget(queued);
         let began = crate::sync::now();
-        system.counters.wait_begins();
+        transactions.counters.wait_begins();
         me.shown.lock_waits.fetch_add(1, Ordering::Relaxed);
         let since = micros_now();
         me.shown.waits_since_us.store(since, Ordering::Relaxed);
         let wake = self.parker.sleep(began.checked_add(limit));
-        system.counters.wait_ends(began);
-        let granted = wake == Wake::Granted || system.locks().leave(row, &me);
+        transactions.counters.wait_ends(began);
+        let granted = wake == Wake::Granted || transactions.locks().leave(row, &me);
         self.parker.set(WaitState::Idle);
         match wake {
             Wake::Granted => Ok(()),
@@ -415,7 +415,7 @@ impl TreeTransaction {
             Wake::Killed => Err(Error::Interrupted),
             Wake::TimedOut if granted => Ok(()),
             Wake::TimedOut => {
-                system
+                transactions
                     .counters
                     .lock_timeouts
                     .fetch_add(1, Ordering::Relaxed);
