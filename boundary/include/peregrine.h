@@ -130,7 +130,7 @@ typedef struct peregrine_counters {
   uint64_t pages_read;
   uint64_t pages_written;
   uint64_t pages_evicted;
-  uint64_t narrow_reads;
+  uint64_t mini_page_reads;
   uint64_t pool_pages_used;
   uint64_t pool_pages_total;
   uint64_t pool_pages_dirty;

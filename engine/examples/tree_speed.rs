@@ -14,7 +14,7 @@ use peregrine::buffer::PoolWithThreads;
 use peregrine::ids::TreeId;
 use peregrine::os::RealOs;
 use peregrine::store::Store;
-use peregrine::tree::{RecordEdit, LeafImage, Position, Tree};
+use peregrine::tree::{LeafImage, Position, RecordEdit, Tree};
 use peregrine::Result;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};

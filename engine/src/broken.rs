@@ -97,7 +97,9 @@ mod breaking {
         type Err = Error;
 
         fn from_str(name: &str) -> Result<Self, Error> {
-            let found = IsolationFault::ALL.into_iter().find(|rule| rule.name() == name);
+            let found = IsolationFault::ALL
+                .into_iter()
+                .find(|rule| rule.name() == name);
             found.ok_or_else(|| {
                 let names: Vec<_> = IsolationFault::ALL.iter().map(|rule| rule.name()).collect();
                 Error::Invalid(format!(
@@ -135,7 +137,9 @@ mod breaking {
                 let broken = Broken::default();
                 assert!(!IsolationFault::ALL.iter().any(|&r| broken.is(r)));
                 broken.set(Some(rule));
-                assert!(IsolationFault::ALL.iter().all(|&r| broken.is(r) == (r == rule)));
+                assert!(IsolationFault::ALL
+                    .iter()
+                    .all(|&r| broken.is(r) == (r == rule)));
             }
             let error = "nothing".parse::<IsolationFault>().unwrap_err().to_string();
             assert!(error.contains("skip_row_lock"), "{error}");

@@ -281,7 +281,10 @@ impl Database {
             true => 0,
             false => txn.before_drop(id)?,
         };
-        self.shared.transactions.moments.come_to(Moment::TableToDrop);
+        self.shared
+            .transactions
+            .moments
+            .come_to(Moment::TableToDrop);
         let own = Some((id, own));
         self.tables.remove_table(&self.shared, name, own)?;
         txn.forget_table(id);

@@ -16,7 +16,7 @@ use crate::log::{hostile as log, Log};
 use crate::mvcc::Header;
 use crate::node::{Node, Page, PageKind, KIND};
 use crate::os::{OpenMode, Os};
-use crate::recovery::{QuarantinedTable, Meta};
+use crate::recovery::{Meta, QuarantinedTable};
 use crate::row::entry::{self, EntryBuffer, EntryRef};
 use crate::row::key_bytes::KeyBytes;
 use crate::row::layout::Layout;

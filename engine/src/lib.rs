@@ -9,6 +9,7 @@ pub mod checkpoint;
 pub mod db;
 pub mod dump;
 pub mod error;
+mod fallible;
 pub mod hostile;
 pub mod ids;
 #[doc(hidden)]
@@ -23,7 +24,6 @@ mod planted;
 mod random;
 mod read;
 mod recovery;
-mod fallible;
 pub mod row;
 mod session;
 mod sessions;

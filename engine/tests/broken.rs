@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use peregrine::{
-    IsolationFault, Column, ColumnType, Cursor, CursorOptions, Database, Error, Isolation, Key,
+    Column, ColumnType, Cursor, CursorOptions, Database, Error, Isolation, IsolationFault, Key,
     Options, Result, RowLock, Seek, Table, TableSchema, Transaction, Value,
 };
 

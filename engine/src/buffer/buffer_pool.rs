@@ -3,10 +3,10 @@
 use std::sync::{Arc, OnceLock};
 
 use crate::buffer::frames::{FrameState, Frames};
+use crate::buffer::freeze::LeafFreeze;
 use crate::buffer::page_table::PageTable;
 use crate::buffer::read_requests::Requests;
 use crate::buffer::scan_victims::ScanVictims;
-use crate::buffer::freeze::LeafFreeze;
 use crate::buffer::swip;
 use crate::buffer::swip::Child;
 use crate::error::{Error, Result};

@@ -9,28 +9,28 @@
 mod buffer_pool;
 mod frames;
 mod free_list;
+mod freeze;
 mod guard;
 pub(crate) mod latch;
 mod mini_page;
 pub(crate) mod optimistic;
 mod page_table;
-mod with_threads;
 mod read_requests;
 mod residency;
 mod scan_victims;
-mod freeze;
 mod swip;
 #[cfg(test)]
 mod tests;
+mod with_threads;
 
+pub use freeze::{LeafFreeze, RecordEdit};
 pub use guard::{ExclusiveGuard, PinnedPage, SharedGuard};
-pub use with_threads::{PoolWithThreads, PoolStats};
-pub use freeze::{RecordEdit, LeafFreeze};
+pub use with_threads::{PoolStats, PoolWithThreads};
 
 pub(crate) use self::buffer_pool::BufferPool;
 pub(crate) use frames::FrameState;
 pub(crate) use optimistic::LeafRead;
-pub(crate) use residency::{mismatch, ScanExtent, ChildPlace};
+pub(crate) use residency::{mismatch, ChildPlace, ScanExtent};
 pub(crate) use swip::{child, resident, Child};
 
 /// The smallest pool, in pages.

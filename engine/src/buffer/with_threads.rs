@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use crate::buffer::buffer_pool::{frames_for, BufferPool};
 use crate::buffer::frames::Frames;
-use crate::buffer::guard::{ExclusiveGuard, PinnedPage, SharedGuard};
-use crate::buffer::residency::read_ahead::start_readers;
-use crate::buffer::residency::evict::start_provider;
 use crate::buffer::freeze::LeafFreeze;
+use crate::buffer::guard::{ExclusiveGuard, PinnedPage, SharedGuard};
+use crate::buffer::residency::evict::start_provider;
+use crate::buffer::residency::read_ahead::start_readers;
 use crate::error::{Error, Result};
 use crate::ids::{FrameId, PageId, PAGE_SIZE};
 use crate::knobs;

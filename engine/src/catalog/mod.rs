@@ -20,7 +20,7 @@ use crate::error::{Error, Result};
 use crate::ids::{PageId, TableId, TreeId};
 use crate::mvcc::{encode_frozen, live_payload};
 use crate::planted::{is_planted, PlantedFault};
-use crate::tree::{RecordEdit, LeafImage, Position, Tree};
+use crate::tree::{LeafImage, Position, RecordEdit, Tree};
 
 /// The catalog's own tree.
 pub const CATALOG_TREE: TreeId = TreeId(1);

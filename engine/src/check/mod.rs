@@ -24,7 +24,7 @@ use crate::ids::{Lsn, TableId, TxId, PAGE_SIZE};
 use crate::log::{Log, LogRecord};
 use crate::os::{Os, RealOs};
 use crate::planted::{is_planted, PlantedFault};
-use crate::recovery::{QuarantinedTable, QuarantineFiles, TransactionOutcomes, Meta};
+use crate::recovery::{Meta, QuarantineFiles, QuarantinedTable, TransactionOutcomes};
 use crate::row::layout::Layout;
 use crate::store::Store;
 use crate::table::row_text::key_text;

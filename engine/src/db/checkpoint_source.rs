@@ -152,7 +152,10 @@ impl CheckpointSource for Source {
     }
 
     fn write_pages(&self, epoch: u64, progress: &mut dyn FnMut(u64) -> Result<()>) -> Result<()> {
-        self.shared.transactions.moments.come_to(Moment::CheckpointBegun);
+        self.shared
+            .transactions
+            .moments
+            .come_to(Moment::CheckpointBegun);
         self.pool.write_checkpoint(epoch, progress)
     }
 }

@@ -15,7 +15,7 @@ use crate::knobs;
 use crate::log::{Log, LogOptions};
 use crate::os::{Os, RealOs};
 use crate::planted::{is_planted, PlantedFault};
-use crate::recovery::{self, QuarantineFiles, Meta, Recoverable};
+use crate::recovery::{self, Meta, QuarantineFiles, Recoverable};
 use crate::settings::{Options, MOST_SCAN_THREADS};
 use crate::store::Store;
 use crate::sync::atomic::AtomicUsize;
@@ -304,7 +304,9 @@ impl Parts {
         if let Some(state) = state {
             let files = state.files.clone();
             let meta = state.meta;
-            shared.transactions.opens_from(meta.checkpoint, meta.log_from());
+            shared
+                .transactions
+                .opens_from(meta.checkpoint, meta.log_from());
             let replayed = recovery::recover(&shared.transactions, &tables, &shared.log, state)?;
             tracing::info!(
                 transactions = replayed.transactions,

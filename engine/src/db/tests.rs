@@ -17,7 +17,7 @@ use crate::check::{check_on, Report};
 use crate::ids::{TableId, TreeId};
 use crate::os::simulated::{Loss, SimulatedOs};
 use crate::os::Os;
-use crate::recovery::{QuarantinedTable, QuarantineFiles};
+use crate::recovery::{QuarantineFiles, QuarantinedTable};
 use crate::settings::Locking;
 use crate::store::{Part, PartKind};
 use crate::sync::Moment;
@@ -90,18 +90,20 @@ fn of_two_checkpoints_at_once_each_has_its_own_pages() {
     let mut ends = insert(&db, 10..20);
     let (goes_on, left) = channel();
     let beside = db.clone();
-    db.transactions().moments.at(Moment::CheckpointBegun, move || {
-        ends.commit().unwrap();
-        beside.purge().unwrap();
-        let begins = insert(&beside, 20..30);
-        let waits = beside.checkpointing.try_lock().is_none();
-        let second = std::thread::spawn(move || beside.checkpoint());
-        // It comes now, unless it has to wait.
-        while !waits && !second.is_finished() {
-            std::thread::yield_now();
-        }
-        goes_on.send((begins, second)).unwrap();
-    });
+    db.transactions()
+        .moments
+        .at(Moment::CheckpointBegun, move || {
+            ends.commit().unwrap();
+            beside.purge().unwrap();
+            let begins = insert(&beside, 20..30);
+            let waits = beside.checkpointing.try_lock().is_none();
+            let second = std::thread::spawn(move || beside.checkpoint());
+            // It comes now, unless it has to wait.
+            while !waits && !second.is_finished() {
+                std::thread::yield_now();
+            }
+            goes_on.send((begins, second)).unwrap();
+        });
     db.checkpoint().unwrap();
     assert!(db.transactions().moments.passed());
     assert_eq!(count(&open(&os.crash(1))), 20, "after the first");
@@ -349,7 +351,9 @@ fn a_database_in_the_place_of_another_has_no_quarantined_tables() {
     let dir = Path::new("/db");
     os.create_dir(dir).unwrap();
     let files = QuarantineFiles::new(Arc::new(os.clone()), dir, 7);
-    files.update(TableId(1), |_| QuarantinedTable::default()).unwrap();
+    files
+        .update(TableId(1), |_| QuarantinedTable::default())
+        .unwrap();
     let db = open(&os);
     create(&db);
     assert_eq!(db.table("t").unwrap().id(), TableId(1));

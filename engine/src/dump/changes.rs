@@ -8,11 +8,13 @@ use std::collections::{BTreeMap, HashSet};
 use super::{unnamed, Missing};
 use crate::catalog::{DdlRecord, Definition, KIND_COUNTER, KIND_DDL};
 use crate::error::{Error, Result};
+use crate::fallible;
 use crate::ids::{Lsn, TableId, TxId};
 use crate::log::{LogReader, LogRecord};
 use crate::planted::{is_planted, PlantedFault};
-use crate::recovery::{QuarantinedTable, Counters, TransactionOutcomes, KeptChange, Meta, Undecided};
-use crate::fallible;
+use crate::recovery::{
+    Counters, KeptChange, Meta, QuarantinedTable, TransactionOutcomes, Undecided,
+};
 use crate::row::layout::Layout;
 use crate::row::payload::RowRef;
 use crate::txn::{Change, ChangeReader, KIND_CHANGES, KIND_COMMIT};
@@ -436,7 +438,9 @@ mod tests {
             changes: vec![(vec![1], Some(vec![0; 9]))],
         };
         changes.undecided.push((definition.id, undecided));
-        changes.add_decided(&TransactionOutcomes::default(), true).unwrap();
+        changes
+            .add_decided(&TransactionOutcomes::default(), true)
+            .unwrap();
         let create = DdlRecord::Create(definition);
         changes.definition(create).unwrap();
         let mut missing = Vec::new();

@@ -35,7 +35,7 @@ use crate::error::{Error, Result};
 use crate::ids::{TableId, TxId};
 use crate::log::Log;
 use crate::os::{Os, RealOs};
-use crate::recovery::{QuarantineFiles, Meta};
+use crate::recovery::{Meta, QuarantineFiles};
 use crate::row::{OwnedValue, TableSchema};
 use crate::settings::TableOptions;
 use crate::store::Store;

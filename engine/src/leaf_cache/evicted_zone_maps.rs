@@ -46,8 +46,9 @@ impl EvictedZoneMaps {
             shards: (0..knobs::evicted_zone_map_shards())
                 .map(|_| Mutex::default())
                 .collect(),
-            most_a_shard: (frames * knobs::evicted_zone_maps_a_frame() / knobs::evicted_zone_map_shards())
-                .max(1),
+            most_a_shard: (frames * knobs::evicted_zone_maps_a_frame()
+                / knobs::evicted_zone_map_shards())
+            .max(1),
         }
     }
 
@@ -78,7 +79,13 @@ impl EvictedZoneMaps {
                 shard.hand = other;
             }
         }
-        entries.insert(page, Left { tree, zone_maps: zone_maps });
+        entries.insert(
+            page,
+            Left {
+                tree,
+                zone_maps: zone_maps,
+            },
+        );
     }
 
     /// What a page's leaf came to when it left, if it is the tree's.

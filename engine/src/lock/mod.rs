@@ -6,13 +6,13 @@
 #![forbid(unsafe_code)]
 
 pub(crate) mod deadlock_report;
-pub(crate) mod running_transaction;
 mod queue;
 pub(crate) mod range;
 pub(crate) mod row_name;
+pub(crate) mod running_transaction;
 pub(crate) mod table;
 
 pub use deadlock_report::DeadlockMember;
-pub use running_transaction::UndoWork;
 pub use row_name::RowName;
+pub use running_transaction::UndoWork;
 pub use table::LockMode;

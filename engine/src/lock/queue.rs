@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use crate::lock::running_transaction::{WaitSlot, RunningTransaction, WaitState};
 use crate::lock::row_name::{Row, RowName};
+use crate::lock::running_transaction::{RunningTransaction, WaitSlot, WaitState};
 use crate::planted::{is_planted, PlantedFault};
 
 /// Strength of a row lock.

@@ -19,8 +19,8 @@ use smallvec::SmallVec;
 
 use crate::ids::TreeId;
 use crate::knobs;
-use crate::lock::running_transaction::RunningTransaction;
 use crate::lock::queue::LockMode;
+use crate::lock::running_transaction::RunningTransaction;
 use crate::planted::{is_planted, PlantedFault};
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::Mutex;
@@ -232,7 +232,13 @@ impl RangeTable {
     }
 
     /// Whether `who` has a range around `key` that is as good as a lock of this strength.
-    pub fn covers(&self, tree: TreeId, key: &[u8], who: &Arc<RunningTransaction>, mode: LockMode) -> bool {
+    pub fn covers(
+        &self,
+        tree: TreeId,
+        key: &[u8],
+        who: &Arc<RunningTransaction>,
+        mode: LockMode,
+    ) -> bool {
         let shard = self.shard(tree);
         if shard.count.load(Ordering::Relaxed) == 0 {
             return false;

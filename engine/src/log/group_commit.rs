@@ -24,7 +24,7 @@ use crate::planted::{is_planted, PlantedFault};
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::thread::Thread;
 use crate::sync::{Condvar, Mutex, MutexGuard};
-use crate::{knobs, fallible};
+use crate::{fallible, knobs};
 
 /// Room for so many marks is left behind every record: on a full disk a checkpoint finds it, and so does a
 /// later opening.

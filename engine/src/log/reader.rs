@@ -11,7 +11,7 @@ use super::segments::Segments;
 use crate::error::{Error, Result};
 use crate::ids::Lsn;
 use crate::planted::{is_planted, PlantedFault};
-use crate::{knobs, fallible};
+use crate::{fallible, knobs};
 
 /// More bytes than a write of short records has.
 const SHORT_WRITE: u64 = 16 << 20;

@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::os::{directory_of, File, OpenMode, Os};
 use crate::planted::{is_planted, PlantedFault};
 use crate::sync::{Mutex, MutexGuard};
-use crate::{knobs, fallible};
+use crate::{fallible, knobs};
 
 /// Numbers stay below this, and sizes below another limit, so that positions fit 63 bits.
 const MOST_SEGMENTS: u64 = 1 << 30;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::buffer::{RecordEdit, LeafFreeze};
+use crate::buffer::{LeafFreeze, RecordEdit};
 use crate::mvcc::order::CommitOrder;
 use crate::mvcc::version::{encode_frozen, Header};
 
@@ -91,6 +91,9 @@ mod tests {
         let old = record(Origin::Inserted(TxId(4)), false);
         out.clear();
         assert_eq!(freeze.freeze(&old, &mut out), RecordEdit::Put);
-        assert_eq!(freeze.freeze(&out.clone(), &mut Vec::new()), RecordEdit::Keep);
+        assert_eq!(
+            freeze.freeze(&out.clone(), &mut Vec::new()),
+            RecordEdit::Keep
+        );
     }
 }

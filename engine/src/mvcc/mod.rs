@@ -6,14 +6,14 @@
 //!   have led to is free.
 #![forbid(unsafe_code)]
 
-pub(crate) mod undo_reclamation;
+pub(crate) mod freeze;
 pub(crate) mod live_snapshots;
 pub(crate) mod order;
-pub(crate) mod freeze;
 pub(crate) mod snapshot;
 #[cfg(feature = "broken")]
 pub(crate) mod stale;
 pub(crate) mod status;
+pub(crate) mod undo_reclamation;
 pub(crate) mod version;
 
 pub use freeze::FrozenVersion;

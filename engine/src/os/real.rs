@@ -10,8 +10,8 @@ use rustix::fs::{AtFlags, FallocateFlags, FlockOperation, OFlags, StatxFlags};
 
 use super::{DirLock, File, LockMode, OpenMode, Os, DIRECT_ALIGN};
 use crate::error::{Error, Result};
-use crate::planted::{is_planted, PlantedFault};
 use crate::fallible;
+use crate::planted::{is_planted, PlantedFault};
 
 /// Name of the file in a database directory whose `flock` is the directory's lock.
 const LOCK_FILE: &str = "lock";

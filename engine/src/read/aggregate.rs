@@ -8,8 +8,8 @@
 mod condition;
 mod parallel;
 mod plan;
-mod scan;
 mod row_by_row;
+mod scan;
 
 use std::ops::Bound;
 use std::sync::Arc;

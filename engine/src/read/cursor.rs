@@ -19,11 +19,11 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::planted::{is_planted, PlantedFault};
-use crate::read::row_batch::Batch;
 use crate::read::filter::EntryFilter;
 use crate::read::options::CursorOptions;
-use crate::read::row_view::RowView;
 use crate::read::record_cursor::{Direction, RecordCursor};
+use crate::read::row_batch::Batch;
+use crate::read::row_view::RowView;
 use crate::row::entry::{self, EntryBuffer, EntryRef};
 use crate::row::key_bytes::KeyBytes;
 use crate::row::projection::ColumnSet;

@@ -3,15 +3,15 @@
 
 mod aggregate;
 mod cursor;
-mod row_batch;
 mod filter;
 mod get;
-mod multi_get;
 mod mini_page;
+mod multi_get;
 pub(crate) mod options;
+mod record_cursor;
+mod row_batch;
 mod row_view;
 mod rows;
-mod record_cursor;
 
 pub use aggregate::{Aggregate, Aggregated, Comparison, Condition, Group, IndexRange};
 pub use cursor::{Cursor, Seek};

@@ -7,9 +7,9 @@
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::read::row_batch::Batch;
 use crate::read::mini_page::Projection;
 use crate::read::options::{CursorOptions, RowLock};
+use crate::read::row_batch::Batch;
 use crate::read::row_view::RowView;
 use crate::row::key_bytes::KeyBytes;
 use crate::row::projection::ColumnSet;

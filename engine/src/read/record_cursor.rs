@@ -392,7 +392,12 @@ impl RecordCursor {
     /// Goes to the next visible record in `direction`, which stays the same from seek to seek; false at
     /// the end, and from then on.
     #[inline]
-    pub fn step(&mut self, txn: &TreeTransaction, tree: &Tree, direction: Direction) -> Result<bool> {
+    pub fn step(
+        &mut self,
+        txn: &TreeTransaction,
+        tree: &Tree,
+        direction: Direction,
+    ) -> Result<bool> {
         if self.ended {
             return Ok(false);
         }

@@ -16,9 +16,9 @@ use crate::row::entry;
 use crate::session::transaction::Transaction;
 use crate::table::large;
 use crate::table::open_table::TableTrees;
-use crate::tree::{LeafNotResident, LeafHint, Tree};
+use crate::tree::{LeafHint, LeafNotResident, Tree};
 use crate::txn::LastCommitted;
-use crate::{knobs, fallible};
+use crate::{fallible, knobs};
 use smallvec::SmallVec;
 
 /// What a batch keeps, for an error.
@@ -181,7 +181,8 @@ impl Batch {
                 looked_ahead = end;
                 while looked_ahead < self.order.len() && self.away.len() < tree.most_brought() {
                     let hint = tree.find_leaf(self.clustered_of(looked_ahead), &self.shape)?;
-                    let kept = |leaf: &LeafNotResident| asked.is_some_and(|asked| asked.has(tree, *leaf));
+                    let kept =
+                        |leaf: &LeafNotResident| asked.is_some_and(|asked| asked.has(tree, *leaf));
                     if let Some(leaf) = hint.away().filter(|leaf| !kept(leaf)) {
                         self.bring(looked_ahead, leaf);
                     }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::mvcc::{live_payload, ReadView};
-use crate::node::{Prefix, LeafLayoutHint};
+use crate::node::{LeafLayoutHint, Prefix};
 use crate::read::options::RowLock;
 use crate::read::row_view::RowView;
 use crate::row::key_bytes::{KeyBytes, KeyInPieces};
@@ -171,7 +171,8 @@ impl Rows<'_> {
             brought,
             ..
         } = self;
-        let found = txn.copy_payload_outlined(&trees.clustered, clustered_key, view, shape, copy)?;
+        let found =
+            txn.copy_payload_outlined(&trees.clustered, clustered_key, view, shape, copy)?;
         let Some(payload) = found else {
             return Ok(None);
         };
@@ -246,7 +247,8 @@ impl Rows<'_> {
             *fell_short += knobs::prefix_too_short();
         }
         if *fell_short < without_longer_row_prefix() {
-            let Some(part) = txn.copy_payload_outlined(tree, clustered_key, view, shape, part)? else {
+            let Some(part) = txn.copy_payload_outlined(tree, clustered_key, view, shape, part)?
+            else {
                 return Ok(None);
             };
             let found = values(table, clustered_key, part, columns).ok();
@@ -255,7 +257,8 @@ impl Rows<'_> {
             }
             *fell_short += knobs::prefix_too_short();
         }
-        let Some(payload) = txn.copy_payload_outlined(tree, clustered_key, view, shape, copy)? else {
+        let Some(payload) = txn.copy_payload_outlined(tree, clustered_key, view, shape, copy)?
+        else {
             return Ok(None);
         };
         let payload = inside(trees, payload, brought)?;

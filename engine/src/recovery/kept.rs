@@ -8,10 +8,10 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::outcomes;
 use crate::error::Result;
+use crate::fallible;
 use crate::ids::{Lsn, TableId, TxId};
 use crate::log::Log;
 use crate::planted::{is_planted, PlantedFault};
-use crate::fallible;
 use crate::txn::{Change, ChangeReader, KIND_CHANGES, KIND_COMMIT};
 
 /// Clustered key, and the row as the log has it, if it is one.

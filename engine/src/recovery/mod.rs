@@ -11,23 +11,23 @@
 //! 6. A new checkpoint (taken by the caller), so that none of this is needed again.
 #![forbid(unsafe_code)]
 
-mod quarantine;
-mod quarantine_files;
-mod outcomes;
 mod kept;
 mod meta;
-mod restore;
+mod outcomes;
+mod quarantine;
+mod quarantine_files;
 mod quarantining;
+mod restore;
 mod undecided;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-pub(crate) use quarantine::{QuarantinedTable, Undecided};
-pub(crate) use quarantine_files::QuarantineFiles;
-pub(crate) use outcomes::TransactionOutcomes;
 pub(crate) use kept::{Committed, KeptChange};
 pub(crate) use meta::{Counters, Meta};
+pub(crate) use outcomes::TransactionOutcomes;
+pub(crate) use quarantine::{QuarantinedTable, Undecided};
+pub(crate) use quarantine_files::QuarantineFiles;
 pub(crate) use restore::restore;
 
 use self::quarantining::Quarantine;
@@ -40,8 +40,8 @@ use crate::table::ddl::Tables;
 use crate::table::registry::Registry;
 use crate::table::{replay, Table};
 use crate::txn::{
-    is_damage, Change, ChangeReader, ChangeRecord, PreparedRecord, TransactionManager, KIND_CHANGES,
-    KIND_COMMIT,
+    is_damage, Change, ChangeReader, ChangeRecord, PreparedRecord, TransactionManager,
+    KIND_CHANGES, KIND_COMMIT,
 };
 
 /// What a replay did.

@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use super::quarantine::{QuarantinedTable, DAMAGED};
 use crate::error::{Error, Result};
+use crate::fallible;
 use crate::ids::TableId;
 use crate::os::{directory_of, OpenMode, Os};
 use crate::planted::{is_planted, PlantedFault};
-use crate::fallible;
 use crate::sync::Mutex;
 
 /// The folder within the database directory; a file is named by its table's number.

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use super::kept::Committed;
 use super::quarantine::QuarantinedTable;
 use super::quarantine_files::QuarantineFiles;
-use super::kept::Committed;
 use crate::catalog::DdlRecord;
 use crate::error::{Error, Result};
 use crate::ids::{TableId, TreeId, TxId};

@@ -12,9 +12,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::kept::{kept, Committed, KeptChange};
 use super::quarantine::{QuarantinedTable, Undecided};
 use super::quarantine_files::QuarantineFiles;
-use super::kept::{kept, Committed, KeptChange};
 use super::undecided::InFiles;
 use super::Replayed;
 use crate::error::{Error, Result};
@@ -63,7 +63,13 @@ pub(crate) fn restore(
                 transaction.stand_as(record.txid, committed.from);
             }
             let quarantined = BTreeMap::new();
-            alive.insert(record.txid, Alive { transaction, quarantined });
+            alive.insert(
+                record.txid,
+                Alive {
+                    transaction,
+                    quarantined,
+                },
+            );
         }
         let repeated = match repeat_all(shared, committed, lost, &mut alive) {
             Err(Error::NoSpace { .. })
@@ -171,7 +177,11 @@ fn repeat_all(
             continue;
         }
         let (txid, changes) = ChangeReader::new(&record.payload)?;
-        let Some(Alive { transaction, quarantined: aside }) = alive.get_mut(&txid) else {
+        let Some(Alive {
+            transaction,
+            quarantined: aside,
+        }) = alive.get_mut(&txid)
+        else {
             continue;
         };
         for change in changes {
@@ -255,15 +265,19 @@ fn keep_undecided(
             let mut quarantined = match (before, damage) {
                 (Some(aside), None) => aside,
                 (_, Some(damage)) => {
-                    let mut quarantined = QuarantinedTable::of(&damage.error, damage.unfinished, clustered);
+                    let mut quarantined =
+                        QuarantinedTable::of(&damage.error, damage.unfinished, clustered);
                     quarantined.changes = damage.changes;
                     quarantined
                 }
-                (None, None) => lost.get(&table).map_or_else(QuarantinedTable::default, |error| {
-                    QuarantinedTable::of(error, Vec::new(), clustered)
-                }),
+                (None, None) => lost
+                    .get(&table)
+                    .map_or_else(QuarantinedTable::default, |error| {
+                        QuarantinedTable::of(error, Vec::new(), clustered)
+                    }),
             };
-            quarantined.take_decided(&|undecided| records.iter().any(|record| undecided.is_of(record)));
+            quarantined
+                .take_decided(&|undecided| records.iter().any(|record| undecided.is_of(record)));
             for record in records {
                 let Some(alive) = alive.get_mut(&record.txid) else {
                     continue;

@@ -7,9 +7,9 @@ pub(crate) mod key;
 pub(crate) mod key_bytes;
 pub(crate) mod large_format;
 pub(crate) mod layout;
-pub(crate) mod projection;
 mod number;
 pub(crate) mod payload;
+pub(crate) mod projection;
 pub(crate) mod scalar;
 mod schema;
 #[cfg(test)]

@@ -21,8 +21,8 @@ use super::schema::ColumnType;
 use super::value::Value;
 use super::varint;
 use crate::error::{Error, Result};
-use crate::planted::{is_planted, PlantedFault};
 use crate::fallible;
+use crate::planted::{is_planted, PlantedFault};
 
 pub(super) const WIDTH_MASK: u8 = 3;
 pub(super) const HAS_NULLS: u8 = 4;

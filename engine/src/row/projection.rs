@@ -69,7 +69,11 @@ pub(crate) fn project(
 /// The bytes of a column among those that [`project`] wrote, `Some(None)` for NULL; `None` where it is not among
 /// them.
 #[inline]
-pub(crate) fn kept(mut projected: &[u8], columns: ColumnSet, column: usize) -> Option<Option<&[u8]>> {
+pub(crate) fn kept(
+    mut projected: &[u8],
+    columns: ColumnSet,
+    column: usize,
+) -> Option<Option<&[u8]>> {
     if !columns.has(column) {
         return None;
     }

@@ -6,8 +6,8 @@
 //! tells what it is.
 
 use super::layout::{KeyLayout, Layout, PartForm, PartLayout};
-use super::projection::{self, ColumnSet};
 use super::payload::{HAS_NULLS, HAS_OUTSIDE, WIDTH_MASK};
+use super::projection::{self, ColumnSet};
 use super::schema::{Column, ColumnType};
 use super::value::{OwnedValue, Value};
 

@@ -13,7 +13,7 @@ use crate::session::scratch::EntryBytes;
 use crate::sync::atomic::Ordering;
 use crate::table::open_table::{IndexId, Table};
 use crate::table::shared::Shared;
-use crate::{knobs, fallible};
+use crate::{fallible, knobs};
 
 /// What a transaction defers of one table.
 pub(crate) struct Deferred {

@@ -35,7 +35,11 @@ impl Transaction {
         if self.defers_entries(table) {
             return;
         }
-        let Transaction { guards, tree_txn: inner, .. } = self;
+        let Transaction {
+            guards,
+            tree_txn: inner,
+            ..
+        } = self;
         guards.take_of(table.id(), |lock| inner.unlock_name(lock));
     }
 }

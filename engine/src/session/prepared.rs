@@ -99,7 +99,11 @@ impl Transaction {
         };
         let own = |used: &&mut TableUse| used.state.is_of_one_session();
         if !is_planted(PlantedFault::PreparedKeepsOwnTables) {
-            prepared.used.iter_mut().filter(own).for_each(TableUse::let_go);
+            prepared
+                .used
+                .iter_mut()
+                .filter(own)
+                .for_each(TableUse::let_go);
         }
         let xid = prepared.xid.clone();
         let shared = self.shared.clone();

@@ -317,7 +317,8 @@ impl Transaction {
 
     /// Whether entries are deferred, or are lacking for good: who needs them has to look.
     fn looks_at_missing_entries(&self) -> bool {
-        let lacks = self.missing_entries.is_some() && !is_planted(PlantedFault::LookIfEntriesMissing);
+        let lacks =
+            self.missing_entries.is_some() && !is_planted(PlantedFault::LookIfEntriesMissing);
         lacks || !self.deferred.is_empty()
     }
 
@@ -517,7 +518,10 @@ impl Transaction {
             if let Some(next) = used.state.unlogged_auto() {
                 let record = DdlRecord::Counter(used.id, next).encode()?;
                 self.shared.log.append(KIND_COUNTER, &[&record])?;
-                self.shared.transactions.moments.come_to(Moment::CounterLogged);
+                self.shared
+                    .transactions
+                    .moments
+                    .come_to(Moment::CounterLogged);
                 used.state.auto_logged(next);
             }
         }

@@ -18,7 +18,7 @@ use crate::row::Value;
 use crate::sync::atomic::Ordering;
 use crate::tree::{RecordEdit, Tree};
 use crate::txn::{TransactionManager, TreeTransaction};
-use crate::{knobs, fallible};
+use crate::{fallible, knobs};
 
 pub(crate) use crate::row::large_format::{chunks, id_of, key, note, read_note};
 

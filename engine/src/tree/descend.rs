@@ -1,7 +1,9 @@
 //! From the root to a node: no latch on the way, one at the end.
 
 use crate::buffer;
-use crate::buffer::{ScanExtent, Child, ChildPlace, BufferPool, ExclusiveGuard, LeafRead, SharedGuard};
+use crate::buffer::{
+    BufferPool, Child, ChildPlace, ExclusiveGuard, LeafRead, ScanExtent, SharedGuard,
+};
 use crate::error::{Error, Result};
 use crate::ids::{FrameId, PageId};
 use crate::knobs;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::root::check_root;
 use super::Tree;
-use crate::buffer::{Child, BufferPool, ExclusiveGuard, PinnedPage, SharedGuard};
+use crate::buffer::{BufferPool, Child, ExclusiveGuard, PinnedPage, SharedGuard};
 use crate::error::{Error, Result};
 use crate::ids::{FrameId, PageId};
 use crate::node::Node;

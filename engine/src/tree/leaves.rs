@@ -15,10 +15,10 @@ use super::descend::Route;
 use super::leaf_image::LeafImage;
 use super::mini_page::MiniPage;
 use super::Tree;
-use crate::buffer::{ScanExtent, Child, ChildPlace, BufferPool, SharedGuard};
+use crate::buffer::{BufferPool, Child, ChildPlace, ScanExtent, SharedGuard};
 use crate::error::Result;
 use crate::ids::{FrameId, LatchVersion, PAGE_SIZE};
-use crate::leaf_cache::{ZoneMap, LeafZoneMaps};
+use crate::leaf_cache::{LeafZoneMaps, ZoneMap};
 use crate::node::{Node, Page};
 use crate::planted::{is_planted, PlantedFault};
 

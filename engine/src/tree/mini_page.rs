@@ -42,11 +42,11 @@ impl Tree {
         columns: u64,
         f: impl FnOnce(&[u8], u64) -> R,
     ) -> Option<Option<R>> {
-        let found = self
-            .pool
-            .read_mini_page(leaf.0, (leaf.1, self.id.0), columns, |copy, columns| {
-                Some(find(copy, key)?.map(|value| f(value, columns)))
-            });
+        let found =
+            self.pool
+                .read_mini_page(leaf.0, (leaf.1, self.id.0), columns, |copy, columns| {
+                    Some(find(copy, key)?.map(|value| f(value, columns)))
+                });
         found.flatten()
     }
 
@@ -84,7 +84,8 @@ impl Tree {
         let node = leaf.node();
         let both = columns | before;
         let mut copy = Vec::new();
-        let mut kept = build(node, &mut copy, |value, out| project(value, both, out)).map(|()| both);
+        let mut kept =
+            build(node, &mut copy, |value, out| project(value, both, out)).map(|()| both);
         if kept.is_none() && both != columns {
             kept =
                 build(node, &mut copy, |value, out| project(value, columns, out)).map(|()| columns);

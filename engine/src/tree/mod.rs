@@ -14,8 +14,8 @@ mod estimate;
 mod leaf_image;
 mod leaves;
 mod merge;
-mod modify;
 mod mini_page;
+mod modify;
 mod root;
 mod split;
 #[cfg(test)]
@@ -26,18 +26,18 @@ use crate::node;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::buffer::{ChildPlace, BufferPool, LeafRead, PoolWithThreads, SharedGuard};
+use crate::buffer::{BufferPool, ChildPlace, LeafRead, PoolWithThreads, SharedGuard};
 use crate::error::{Error, Result};
 use crate::ids::{FrameId, PageId, TreeId, MAX_KEY, MAX_VALUE};
 use crate::node::{LeafLayoutHint, NodeFrame, PageKind, ValueCopy};
 use crate::sync::atomic::AtomicBool;
 use crate::sync::Mutex;
 
-pub use crate::buffer::{RecordEdit, LeafFreeze};
+pub use crate::buffer::{LeafFreeze, RecordEdit};
 pub use crate::leaf_cache::ZoneMap;
 pub use destroy::cannot_be_read;
 pub use leaf_image::{LeafImage, Position};
-pub use leaves::{SkippableLeaf, Leaf, Leaves, Step};
+pub use leaves::{Leaf, Leaves, SkippableLeaf, Step};
 pub use mini_page::{MiniPage, ProjectedRecord};
 pub use verify::{RecordVisitor, TreeCounts, TreeStats};
 

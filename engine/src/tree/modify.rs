@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use super::descend::Route;
 use super::{check_sizes, Tree};
-use crate::buffer::{RecordEdit, ExclusiveGuard};
+use crate::buffer::{ExclusiveGuard, RecordEdit};
 use crate::error::{Error, Result};
 use crate::ids::PageId;
 use crate::knobs;

@@ -2,7 +2,7 @@
 
 use super::descend::{Located, Route};
 use super::Tree;
-use crate::buffer::{Child, BufferPool, ExclusiveGuard};
+use crate::buffer::{BufferPool, Child, ExclusiveGuard};
 use crate::error::{Error, Result};
 use crate::ids::FrameId;
 use crate::node::{Node, SplitPlan};

@@ -11,8 +11,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::TransactionManager;
-use crate::lock::running_transaction::{RunningTransaction, WaitState};
 use crate::lock::row_name::{Row, RowName};
+use crate::lock::running_transaction::{RunningTransaction, WaitState};
 use crate::lock::table::LockMode;
 use crate::settings::Isolation;
 use crate::sync::atomic::Ordering;
@@ -177,22 +177,23 @@ impl TransactionManager {
             }
             true
         });
-        let mut range = |tree, who: &Arc<RunningTransaction>, mode, from: &[u8], to: Option<&[u8]>| {
-            if found.locks.len() >= most_locks {
-                found.truncated = true;
-                return false;
-            }
-            seen.entry(Arc::as_ptr(who)).or_insert_with(|| who.clone());
-            found.locks.push(LockEntry {
-                lock: Row::new(tree, from).0,
-                transaction: shown_id(who),
-                row: RowName::new(tree, from),
-                extent: LockExtent::Range(to.map(|to| RowName::new(tree, to))),
-                mode,
-                granted: true,
-            });
-            true
-        };
+        let mut range =
+            |tree, who: &Arc<RunningTransaction>, mode, from: &[u8], to: Option<&[u8]>| {
+                if found.locks.len() >= most_locks {
+                    found.truncated = true;
+                    return false;
+                }
+                seen.entry(Arc::as_ptr(who)).or_insert_with(|| who.clone());
+                found.locks.push(LockEntry {
+                    lock: Row::new(tree, from).0,
+                    transaction: shown_id(who),
+                    row: RowName::new(tree, from),
+                    extent: LockExtent::Range(to.map(|to| RowName::new(tree, to))),
+                    mode,
+                    granted: true,
+                });
+                true
+            };
         self.ranges().look(&mut range);
         for escalated in self.locks().escalated() {
             escalated.look(&mut range);

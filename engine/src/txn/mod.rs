@@ -20,8 +20,8 @@
 #![forbid(unsafe_code)]
 
 mod abandoned;
-mod end;
 mod checkpoint_barrier;
+mod end;
 mod inspect;
 mod last_committed;
 mod purge;
@@ -32,8 +32,8 @@ mod redo;
 mod savepoint;
 mod standing;
 mod state;
-mod transaction_manager;
 mod transaction;
+mod transaction_manager;
 mod waiting;
 mod write;
 mod xid;
@@ -41,8 +41,8 @@ mod xid;
 #[cfg(test)]
 pub(crate) mod tests;
 
+pub use checkpoint_barrier::{BarrierGuard, CheckpointBarrier, ClosedBarrier};
 pub use end::Committed;
-pub use checkpoint_barrier::{ClosedBarrier, CheckpointBarrier, BarrierGuard};
 pub use inspect::{
     Inspection, LockEntry, LockExtent, LockWait, TransactionEntry, TransactionState,
 };
@@ -53,8 +53,8 @@ pub use recovery::Captured;
 pub use recovery_tally::RecoveryWork;
 pub use redo::{Change, ChangeReader, ChangeRecord, RedoBuffer, KIND_CHANGES, KIND_COMMIT};
 pub use savepoint::Savepoint;
-pub use transaction_manager::{Replayed, TransactionManager, SystemStats, UndoOwner};
 pub use transaction::{KillHandle, RangeLocker, TreeTransaction};
+pub use transaction_manager::{Replayed, SystemStats, TransactionManager, UndoOwner};
 pub use waiting::{tree_of_counter, Conflict, KeyLock, LockRow};
 pub use write::{Delete, Put, PutMode};
 pub use xid::{decode_rolled_back, PreparedRecord, Xid, KIND_PREPARED, KIND_ROLLED_BACK};

@@ -19,8 +19,8 @@
 //! keys stay locked (`end/rollback.rs`).
 
 use crate::error::{Error, Result};
-use crate::ids::{TableId, TxId};
 use crate::fallible;
+use crate::ids::{TableId, TxId};
 
 /// Log record kind: changes of a transaction that is still running.
 pub const KIND_CHANGES: u8 = 1;

@@ -10,9 +10,9 @@ use super::transaction_manager::TransactionManager;
 use crate::broken::IsolationFault;
 use crate::error::{Error, Result};
 use crate::ids::{Csn, PageId, TreeId, TxId, UndoPtr};
-use crate::lock::running_transaction::{micros_now, WaitSlot, RunningTransaction};
 use crate::lock::range::Holders;
 use crate::lock::row_name::Row;
+use crate::lock::running_transaction::{micros_now, RunningTransaction, WaitSlot};
 use crate::log::Promised;
 #[cfg(feature = "broken")]
 use crate::mvcc::live_snapshots::Horizon;
@@ -67,7 +67,9 @@ impl RangeLocker {
     pub fn lock(&self, tree: &Tree, from: &[u8], to: Option<&[u8]>) {
         self.transactions.moments.come_to(Moment::RangeSeen);
         if !self.transactions.breaks(IsolationFault::SkipRangeLock) {
-            self.transactions.ranges().add(tree.id(), &self.who, from, to);
+            self.transactions
+                .ranges()
+                .add(tree.id(), &self.who, from, to);
         }
     }
 
@@ -140,7 +142,11 @@ impl TransactionManager {
 }
 
 impl TreeTransaction {
-    pub(super) fn new(transactions: Arc<TransactionManager>, slot: SnapshotSlot, isolation: Isolation) -> Self {
+    pub(super) fn new(
+        transactions: Arc<TransactionManager>,
+        slot: SnapshotSlot,
+        isolation: Isolation,
+    ) -> Self {
         let lock_wait_timeout = transactions.lock_wait_timeout();
         slot.owner()
             .isolation
@@ -334,7 +340,10 @@ impl TreeTransaction {
     /// under READ COMMITTED; and none as long as nothing has been read: the snapshot will be newer
     /// than what is written or locked before it.
     pub(super) fn snapshot_to_respect(&self) -> Option<ReadView> {
-        if self.transactions.breaks(IsolationFault::SkipFirstCommitterCheck) {
+        if self
+            .transactions
+            .breaks(IsolationFault::SkipFirstCommitterCheck)
+        {
             return None;
         }
         #[cfg(feature = "broken")]

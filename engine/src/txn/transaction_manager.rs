@@ -15,8 +15,8 @@ use crate::lock::deadlock_report::DeadlockReport;
 use crate::lock::range::RangeTable;
 use crate::lock::table::LockTable;
 use crate::log::Log;
-use crate::mvcc::order::CommitOrder;
 use crate::mvcc::freeze::Freeze;
+use crate::mvcc::order::CommitOrder;
 use crate::mvcc::snapshot::SnapshotRegistry;
 use crate::sessions::{KnownSessions, Sessions};
 use crate::settings::Durability;
@@ -201,7 +201,11 @@ fn place_of(durability: Durability) -> usize {
 
 impl TransactionManager {
     /// A system for a new or a just opened database; `durability` is what commits wait for.
-    pub fn new(pool: Arc<PoolWithThreads>, log: Arc<Log>, durability: Durability) -> Arc<TransactionManager> {
+    pub fn new(
+        pool: Arc<PoolWithThreads>,
+        log: Arc<Log>,
+        durability: Durability,
+    ) -> Arc<TransactionManager> {
         Arc::new(TransactionManager {
             pool,
             log,

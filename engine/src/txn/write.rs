@@ -105,12 +105,14 @@ impl TreeTransaction {
         key: &[u8],
         old: Option<&mut Vec<u8>>,
     ) -> Result<Delete> {
-        Ok(match self.write(inside, tree, key, &WriteIntent::Delete, old)? {
-            Put::Done { .. } => Delete::Done,
-            Put::Missing | Put::Duplicate => Delete::Missing,
-            Put::Conflict(conflict) => Delete::Conflict(conflict),
-            Put::Changed => Delete::Changed,
-        })
+        Ok(
+            match self.write(inside, tree, key, &WriteIntent::Delete, old)? {
+                Put::Done { .. } => Delete::Done,
+                Put::Missing | Put::Duplicate => Delete::Missing,
+                Put::Conflict(conflict) => Delete::Conflict(conflict),
+                Put::Changed => Delete::Changed,
+            },
+        )
     }
 
     fn write(

@@ -9,7 +9,7 @@
 //! The chain changes under its leaf's exclusive latch only, so whoever has that latch sees the chain
 //! whole. No page is read from disk meanwhile: a visit that would need one says so.
 
-use crate::buffer::{RecordEdit, PoolWithThreads};
+use crate::buffer::{PoolWithThreads, RecordEdit};
 use crate::error::{Error, Result};
 use crate::ids::{Csn, PageId, TxId, UndoPtr};
 use crate::knobs;

@@ -347,7 +347,9 @@ impl StreamWriter {
                 ends.last = last;
                 ends.count += 1;
             }
-            _ => pages.finished.push_back(EndedTransactions { last, count: 1 }),
+            _ => pages
+                .finished
+                .push_back(EndedTransactions { last, count: 1 }),
         }
     }
 }

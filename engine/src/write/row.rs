@@ -11,7 +11,7 @@ mod operation;
 
 use smallvec::SmallVec;
 
-use self::operation::{no_row, RowOperation, Row, Step};
+use self::operation::{no_row, Row, RowOperation, Step};
 
 use crate::error::{Error, Result};
 use crate::lock::LockMode;
@@ -24,7 +24,7 @@ use crate::session::scratch::Scratch;
 use crate::session::transaction::Transaction;
 use crate::table::large;
 use crate::table::open_table::{Table, TableTrees};
-use crate::{knobs, fallible};
+use crate::{fallible, knobs};
 
 impl Transaction {
     /// Inserts a row, a value for each column.
@@ -229,7 +229,9 @@ impl Transaction {
         let trees = table.trees.load();
         let view = self.tree_txn.latest_view();
         if index == 0 {
-            let row = self.tree_txn.read(&trees.clustered, &s.found, &view, |_| ())?;
+            let row = self
+                .tree_txn
+                .read(&trees.clustered, &s.found, &view, |_| ())?;
             return Ok(row.is_some());
         }
         let entry_key = &s.entry.key;
@@ -396,7 +398,8 @@ impl Transaction {
             let old_values = large::values(&table.layout, trees, old, true, &mut buffers)?;
             let row = with_kept(given, &old_values);
             self.spill_and_encode(table, trees, &row, None, s)?;
-            return self.retry_after_waits(table, trees, |op| op.delete_and_insert(old_key, &row, s));
+            return self
+                .retry_after_waits(table, trees, |op| op.delete_and_insert(old_key, &row, s));
         }
         let mut keep: SmallVec<[Option<LargeRef>; 16]> = SmallVec::new();
         keep.resize(given.len(), None);
@@ -466,8 +469,13 @@ impl Transaction {
         if s.encoder.encoded_len() > knobs::in_row_limit() {
             for column in large::choose(layout, row, &mut s.encoder)? {
                 if let Value::Bytes(bytes) = row[column] {
-                    let at =
-                        large::write(&mut self.tree_txn, &self.shared.transactions, table, trees, bytes)?;
+                    let at = large::write(
+                        &mut self.tree_txn,
+                        &self.shared.transactions,
+                        table,
+                        trees,
+                        bytes,
+                    )?;
                     s.encoder.outside[column] = Some(at);
                 }
             }

@@ -12,7 +12,7 @@ use peregrine::os::{DirLock, File, LockMode, OpenMode, Os};
 use peregrine::{Error, Isolation, Result, Value};
 
 use crate::reopened::{
-    create, dumped, fill, killed, open, open_on, prepare, renew, renewed, rows, quarantining,
+    create, dumped, fill, killed, open, open_on, prepare, quarantining, renew, renewed, rows,
     to_be_recovered, xid, ROWS,
 };
 

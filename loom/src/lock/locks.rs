@@ -7,9 +7,9 @@ use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use loom::thread;
 
 use super::participant;
-use super::running_transaction::{RunningTransaction, WaitState, Wake};
 use super::row_name::Row;
 use super::row_name::RowName;
+use super::running_transaction::{RunningTransaction, WaitState, Wake};
 use super::table::{Admitted, Enqueued, LockMode, LockTable};
 use crate::buffer::latch::Latch;
 use crate::ids::TreeId;

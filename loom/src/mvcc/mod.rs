@@ -1,8 +1,6 @@
 //! Snapshots, and the order of commits.
 
 pub mod commits;
-#[path = "../../../engine/src/mvcc/undo_reclamation.rs"]
-mod undo_reclamation;
 #[path = "../../../engine/src/mvcc/live_snapshots.rs"]
 mod live_snapshots;
 #[path = "../../../engine/src/mvcc/order.rs"]
@@ -15,5 +13,7 @@ pub mod snapshots;
 mod stale;
 #[path = "../../../engine/src/mvcc/status.rs"]
 mod status;
+#[path = "../../../engine/src/mvcc/undo_reclamation.rs"]
+mod undo_reclamation;
 #[path = "../../../engine/src/mvcc/version.rs"]
 mod version;

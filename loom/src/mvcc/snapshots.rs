@@ -6,10 +6,10 @@ use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use crate::sync::atomic::{AtomicBool, AtomicU64};
 use loom::thread;
 
-use super::undo_reclamation::UndoReclamation;
 use super::live_snapshots::Horizon;
 use super::order::{CommitOrder, End};
 use super::snapshot::SnapshotRegistry;
+use super::undo_reclamation::UndoReclamation;
 use crate::ids::{PageId, TxId};
 use crate::lock::participant;
 use crate::model;

@@ -210,7 +210,8 @@ fn provide(pool: &Weak<BufferPool>) {
         {
             let mut stop = pool.provider.lock();
             if !*stop && pool.free_count() >= pool.free_target() / 2 {
-                pool.wanted.wait_for(&mut stop, knobs::provider_poll_interval());
+                pool.wanted
+                    .wait_for(&mut stop, knobs::provider_poll_interval());
             }
             if *stop {
                 return;

@@ -65,7 +65,8 @@ impl BufferPool {
         if child.bytes()[KIND] == PageKind::Leaf as u8 {
             let tree = get_u32(child.bytes(), TREE_ID);
             for (column, zone_map) in self.evicted_zone_maps.of(id, tree).into_iter().flatten() {
-                self.zone_maps.put(frame, child.version(), column, &zone_map);
+                self.zone_maps
+                    .put(frame, child.version(), column, &zone_map);
             }
             let version = child.version();
             self.mini_pages.arrive(id, LeafSeen { frame, version });

@@ -195,7 +195,8 @@ impl BufferPool {
                 // A cursor that finds nothing that it may see up to its end goes on behind it, to nodes that do not
                 // take the end.
                 Some(until)
-                    if until <= node.lower_fence() && !is_planted(PlantedFault::ReadAheadBehindEnd) =>
+                    if until <= node.lower_fence()
+                        && !is_planted(PlantedFault::ReadAheadBehindEnd) =>
                 {
                     place.at
                 }
@@ -228,7 +229,8 @@ impl BufferPool {
     fn is_spared(&self, (id, tree): (u64, u32), ahead: &ScanExtent<'_>, whole: bool) -> bool {
         let zone_map_columns = ahead.zone_map_columns.filter(|_| whole);
         zone_map_columns.is_some_and(|columns| self.evicted_zone_maps.has(id, tree, columns))
-            || (ahead.mini_page_columns).is_some_and(|columns| self.has_mini_page(id, tree, columns))
+            || (ahead.mini_page_columns)
+                .is_some_and(|columns| self.has_mini_page(id, tree, columns))
     }
 
     /// Brings the children at these places, which are not in memory, and comes back when they have

@@ -59,7 +59,10 @@ fn a_read_that_is_given_up_leaves_the_entry_of_another_page_alone() {
     let pool = with_threads.buffer_pool();
     for claim in [pool.table.loading(), pool.table.loading()] {
         pool.end_claim(page.0, claim, None);
-        assert_eq!(number(with_threads.resident_shared(page).unwrap().body()), 7);
+        assert_eq!(
+            number(with_threads.resident_shared(page).unwrap().body()),
+            7
+        );
     }
     let (mine, other) = (pool.table.loading(), pool.table.loading());
     pool.table.lock(1_000).insert(1_000, other);

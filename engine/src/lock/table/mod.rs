@@ -23,12 +23,12 @@ use smallvec::SmallVec;
 
 use crate::ids::TreeId;
 use crate::knobs;
-use crate::lock::running_transaction::{RunningTransaction, WaitState};
 pub(crate) use crate::lock::queue::Enqueued;
 pub use crate::lock::queue::LockMode;
 use crate::lock::queue::{Holder, Queue, Waiter};
 use crate::lock::range::{Holders, RangeTable};
 use crate::lock::row_name::{Row, RowHasher, RowName};
+use crate::lock::running_transaction::{RunningTransaction, WaitState};
 use crate::planted::{is_planted, PlantedFault};
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::Mutex;
@@ -451,7 +451,11 @@ impl LockTable {
     /// Whom `who` waits for in the queue of `row`: its holders. (Those ahead in the queue wait for
     /// the same holders, so a circle through them is a circle through a holder too.) Empty when
     /// it does not wait there any more.
-    pub fn blockers(&self, row: Row, who: &Arc<RunningTransaction>) -> SmallVec<[Arc<RunningTransaction>; 4]> {
+    pub fn blockers(
+        &self,
+        row: Row,
+        who: &Arc<RunningTransaction>,
+    ) -> SmallVec<[Arc<RunningTransaction>; 4]> {
         let rows = self.shard(row).rows.lock();
         let Some(queue) = rows.get(&row) else {
             return SmallVec::new();

@@ -35,7 +35,8 @@ fn who_becomes_a_holder_while_it_waits_goes_first() {
     let locks = LockTable::default();
     let row = Row::new(TreeId(1), b"k");
     let name = RowName::new(TreeId(1), b"k");
-    let [holder, early, ranged, late] = [(); 4].map(|()| RunningTransaction::new(Default::default()));
+    let [holder, early, ranged, late] =
+        [(); 4].map(|()| RunningTransaction::new(Default::default()));
     assert!(locks.try_lock(row, &name, &holder, LockMode::Exclusive));
     for who in [&early, &ranged] {
         locks.enqueue(row, &name, who, LockMode::Exclusive, None);
@@ -58,7 +59,8 @@ fn who_becomes_a_holder_while_others_wait_is_in_their_way() {
     for ranged in [true, false] {
         let locks = LockTable::default();
         let row = Row::new(TreeId(1), b"k");
-        let [holder, early, comes, late] = [(); 4].map(|()| RunningTransaction::new(Default::default()));
+        let [holder, early, comes, late] =
+            [(); 4].map(|()| RunningTransaction::new(Default::default()));
         let exclusive = LockMode::Exclusive;
         assert!(locks.try_lock(row, &name(), &holder, exclusive));
         let queued = locks.enqueue(row, &name(), &early, exclusive, None);

@@ -14,7 +14,7 @@ use crate::row::scalar::{Found, ScalarPlace};
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{strikes, Fault};
 use crate::table::open_table::{Table, TableTrees};
-use crate::tree::{SkippableLeaf, Leaf, ZoneMap, Leaves, MiniPage, Step, Tree};
+use crate::tree::{Leaf, Leaves, MiniPage, SkippableLeaf, Step, Tree, ZoneMap};
 use crate::txn::{KillHandle, TreeTransaction, VersionResolver};
 
 /// What is read, by all threads that do it.
@@ -184,7 +184,12 @@ impl<'a> Scan<'a> {
 
 /// Takes a leaf in by its zone maps; false, changing nothing, where one is missing, does not tell
 /// enough, or some record may be one that the view does not see.
-fn take_zone_maps(plan: &Plan, view: &ReadView, leaf: &SkippableLeaf<'_>, totals: &mut Totals) -> bool {
+fn take_zone_maps(
+    plan: &Plan,
+    view: &ReadView,
+    leaf: &SkippableLeaf<'_>,
+    totals: &mut Totals,
+) -> bool {
     if plan.group.is_some() {
         return false;
     }

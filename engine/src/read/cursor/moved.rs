@@ -35,7 +35,9 @@ impl Cursor {
         }
         let clustered = entry::clustered_key(self.walk.key(), self.walk.payload())?;
         let view = txn.tree_txn.latest_view();
-        let row = txn.tree_txn.read(&trees.clustered, clustered, &view, |_| ())?;
+        let row = txn
+            .tree_txn
+            .read(&trees.clustered, clustered, &view, |_| ())?;
         Ok(row.is_some())
     }
 

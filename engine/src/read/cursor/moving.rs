@@ -5,13 +5,13 @@ use crate::lock::LockMode;
 use crate::mvcc::ReadView;
 use crate::planted::{is_planted, PlantedFault};
 use crate::read::cursor::place::Gap;
-use crate::read::cursor::{BatchExtent, At, Cursor};
+use crate::read::cursor::{At, BatchExtent, Cursor};
 use crate::read::filter::Verdict;
 use crate::read::get::RowRead;
 use crate::read::mini_page::Projection;
 use crate::read::options::RowLock;
-use crate::read::row_view::RowView;
 use crate::read::record_cursor::Direction;
+use crate::read::row_view::RowView;
 use crate::row::entry::{self, EntryRef};
 use crate::row::key_bytes::KeyBytes;
 use crate::session::transaction::Transaction;
@@ -94,7 +94,10 @@ impl Cursor {
             }
             self.point_clustered.clear();
             self.point_clustered.extend_from_slice(leads_to);
-            txn.tree_txn.transactions().moments.come_to(Moment::EntryFound);
+            txn.tree_txn
+                .transactions()
+                .moments
+                .come_to(Moment::EntryFound);
             let waits = txn.tree_txn.waits();
             if txn.read_row(trees, &self.point_clustered, how, &mut self.buffer)?
                 && (lock.is_none() || self.still_leads(txn, trees, key, &self.point_clustered)?)

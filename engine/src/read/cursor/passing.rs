@@ -4,7 +4,7 @@
 use crate::error::Result;
 use crate::planted::{is_planted, PlantedFault};
 use crate::read::cursor::place::Gap;
-use crate::read::cursor::{BatchExtent, At, Cursor};
+use crate::read::cursor::{At, BatchExtent, Cursor};
 use crate::read::record_cursor::Direction;
 use crate::session::transaction::Transaction;
 use crate::settings::Isolation;

@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::planted::{is_planted, PlantedFault};
-use crate::read::cursor::{BatchExtent, At, Cursor, Seek};
+use crate::read::cursor::{At, BatchExtent, Cursor, Seek};
 use crate::read::record_cursor::Direction;
 use crate::session::transaction::Transaction;
 use crate::table::key_prefix::successor;

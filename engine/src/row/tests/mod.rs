@@ -8,8 +8,8 @@ use proptest::prelude::*;
 use super::entry::{self, EntryBuffer, EntryRef};
 use super::key_bytes::KeyBytes;
 use super::layout::Layout;
-use super::projection::{project, widen, ColumnSet};
 use super::payload::{self, LargeRef, RowEncoder, RowRef};
+use super::projection::{project, widen, ColumnSet};
 use super::*;
 use crate::error::Result;
 

@@ -203,12 +203,14 @@ fn no_checkpoint_comes_between_a_counter_in_the_log_and_the_note_of_it() {
     let table = create(&db);
     assert_eq!(table.reserve_auto_increment(5, 1, 1, 1_000).unwrap(), 1);
     let (beside, counted) = (db.clone(), table.clone());
-    db.transactions().moments.at(Moment::CounterLogged, move || {
-        counted.return_auto_increment(1, 6);
-        if beside.transactions().barrier().try_close().is_some() {
-            beside.checkpoint().unwrap();
-        }
-    });
+    db.transactions()
+        .moments
+        .at(Moment::CounterLogged, move || {
+            counted.return_auto_increment(1, 6);
+            if beside.transactions().barrier().try_close().is_some() {
+                beside.checkpoint().unwrap();
+            }
+        });
     insert(&db, &table, 100).commit().unwrap();
     assert!(db.transactions().moments.passed());
     assert_eq!(table.reserve_auto_increment(1, 1, 1, 1_000).unwrap(), 1);

@@ -319,12 +319,14 @@ fn a_definition_of_which_nothing_was_written_is_not_put_back() {
     let met = Arc::new(AtomicU32::new(0));
     refuse_tables(&|db, os| {
         let (pool, disk, met) = (db.registry().pool().clone(), os.clone(), met.clone());
-        db.transactions().moments.at(Moment::DefinitionRefused, move || {
-            // Those that are newer can't be written.
-            let _ = pool.buffer_pool().evict_some(64);
-            disk.fail(FaultOn::Read, 0, ErrorKind::Other);
-            met.fetch_add(1, Ordering::Relaxed);
-        });
+        db.transactions()
+            .moments
+            .at(Moment::DefinitionRefused, move || {
+                // Those that are newer can't be written.
+                let _ = pool.buffer_pool().evict_some(64);
+                disk.fail(FaultOn::Read, 0, ErrorKind::Other);
+                met.fetch_add(1, Ordering::Relaxed);
+            });
     });
     assert!(met.load(Ordering::Relaxed) > 0, "the catalog had room");
 }

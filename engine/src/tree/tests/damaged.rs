@@ -7,7 +7,7 @@ use crate::buffer::{Child, ExclusiveGuard};
 use crate::error::{Error, Result};
 use crate::ids::TreeId;
 use crate::tree::descend::Route;
-use crate::tree::{LeafImage, ZoneMap, Position, Step, Tree};
+use crate::tree::{LeafImage, Position, Step, Tree, ZoneMap};
 
 /// More leaves than the tree has.
 const LONG: usize = 100;

@@ -7,7 +7,7 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
 use super::*;
-use crate::tree::{ZoneMap, Step};
+use crate::tree::{Step, ZoneMap};
 
 /// What a passage came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -5,8 +5,8 @@ mod checkpoints;
 mod damaged;
 mod damaged_ends;
 mod leaves;
-mod model;
 mod mini_page;
+mod model;
 mod roots;
 mod threads;
 
@@ -14,10 +14,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{RecordEdit, LeafImage, Position, Tree};
+use super::{LeafImage, Position, RecordEdit, Tree};
 use crate::buffer::PoolWithThreads;
 use crate::ids::{TreeId, PAGE_SIZE};
-use crate::node::{Prefix, LeafLayoutHint, ValueCopy};
+use crate::node::{LeafLayoutHint, Prefix, ValueCopy};
 use crate::os::simulated::SimulatedOs;
 use crate::store::Store;
 

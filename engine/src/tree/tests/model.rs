@@ -320,7 +320,8 @@ fn keeping_changes_nothing_and_transactions_are_noted() {
         (get(&tree, b"a").as_deref(), txid(&tree)),
         (Some(&b"1"[..]), 0)
     );
-    tree.modify(b"b", 10, 7, |_, _| (RecordEdit::Put, ())).unwrap();
+    tree.modify(b"b", 10, 7, |_, _| (RecordEdit::Put, ()))
+        .unwrap();
     assert_eq!(txid(&tree), 7);
     tree.modify(b"b", 10, 5, |_, _| (RecordEdit::Remove, ()))
         .unwrap();

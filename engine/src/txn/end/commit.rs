@@ -55,7 +55,12 @@ impl TreeTransaction {
     ///
     /// # Errors
     /// As [`Transaction::log_put`].
-    pub fn log_delete(&mut self, inside: &BarrierGuard<'_>, table: TableId, key: &[u8]) -> Result<()> {
+    pub fn log_delete(
+        &mut self,
+        inside: &BarrierGuard<'_>,
+        table: TableId,
+        key: &[u8],
+    ) -> Result<()> {
         self.redo.delete(table, key);
         self.changed_within(inside)
     }
@@ -168,7 +173,10 @@ impl TreeTransaction {
             let inside = inside.unwrap_or_else(|| transactions.barrier().enter());
             count(&inside);
             drop(inside);
-            transactions.counters.commits.fetch_add(1, Ordering::Relaxed);
+            transactions
+                .counters
+                .commits
+                .fetch_add(1, Ordering::Relaxed);
         }
         self.end_locking();
         self.reset();
@@ -183,7 +191,10 @@ impl TreeTransaction {
     /// Whether a restart finds the commit is unknown.
     pub fn finish_commit(&self, committed: Committed, wait: bool) -> Result<()> {
         let durable = match committed.logged {
-            Some(lsn) if wait => self.transactions.log().durable(lsn, self.transactions.durability()),
+            Some(lsn) if wait => self
+                .transactions
+                .log()
+                .durable(lsn, self.transactions.durability()),
             _ => Ok(()),
         };
         if let Some(stream) = committed.to_prune {

@@ -62,7 +62,11 @@ impl TreeTransaction {
                 replaces: replaces.unwrap_or(TxId(0)),
                 xid: xid.clone(),
             };
-            logged = Some(transactions.log().append(KIND_PREPARED, &[&record.encode()])?);
+            logged = Some(
+                transactions
+                    .log()
+                    .append(KIND_PREPARED, &[&record.encode()])?,
+            );
             self.decision = room;
         }
         self.become_prepared(logged.is_some());

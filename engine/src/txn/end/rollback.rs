@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use crate::broken::IsolationFault;
-use crate::buffer::{RecordEdit, PinnedPage};
+use crate::buffer::{PinnedPage, RecordEdit};
 use crate::error::{Error, Result};
 use crate::ids::{TxId, UndoPtr};
 use crate::mvcc::order::End;
@@ -185,12 +185,17 @@ impl TreeTransaction {
             let inside = transactions.barrier().enter();
             self.end_writing(End::Abort);
             drop(inside);
-            transactions.counters.rollbacks.fetch_add(1, Ordering::Relaxed);
+            transactions
+                .counters
+                .rollbacks
+                .fetch_add(1, Ordering::Relaxed);
         }
         self.end_locking();
         self.reset();
         if let Some(lsn) = logged {
-            self.transactions.log().durable(lsn, self.transactions.durability())?;
+            self.transactions
+                .log()
+                .durable(lsn, self.transactions.durability())?;
         }
         Ok(true)
     }
@@ -269,7 +274,8 @@ impl TreeTransaction {
             let taken = take_back(&trees, self.txid, &record, &keeps, &refresh);
             match taken {
                 // Another has overwritten it, which only a test build allows: that stays.
-                Err(Error::Internal(_)) if transactions.breaks(IsolationFault::OverwriteUncommitted) => {}
+                Err(Error::Internal(_))
+                    if transactions.breaks(IsolationFault::OverwriteUncommitted) => {}
                 Err(error) => {
                     // The change stands as before, and who commits now commits it.
                     self.redo.truncate(logged);

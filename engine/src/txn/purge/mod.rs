@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use super::transaction_manager::UndoOwner;
 use super::TransactionManager;
-use crate::buffer::{RecordEdit, PoolWithThreads};
+use crate::buffer::{PoolWithThreads, RecordEdit};
 use crate::error::{Error, Result};
 use crate::ids::{Csn, TxId, UndoPtr};
 use crate::knobs;
@@ -287,7 +287,9 @@ fn purge_record(trees: &Arc<dyn UndoOwner>, txid: TxId, record: &UndoRecord<'_>)
     tree.modify(record.key, 0, 0, |current, _| {
         let header = current.and_then(|value| Some(Header::decode(value).ok()?.0));
         match header {
-            Some(header) if header.deleted && header.txid() == Some(txid) => (RecordEdit::Remove, ()),
+            Some(header) if header.deleted && header.txid() == Some(txid) => {
+                (RecordEdit::Remove, ())
+            }
             _ => (RecordEdit::Keep, ()),
         }
     })
@@ -301,7 +303,10 @@ fn run(transactions: &Weak<TransactionManager>) {
             return;
         };
         let outcome = transactions.purge_step();
-        let before = std::mem::replace(&mut passed, transactions.purge.passed.load(Ordering::Relaxed));
+        let before = std::mem::replace(
+            &mut passed,
+            transactions.purge.passed.load(Ordering::Relaxed),
+        );
         let pause = match outcome {
             Ok(true) => Duration::ZERO,
             // While transactions keep ending they need not wake anybody.

@@ -471,7 +471,10 @@ impl TransactionManager {
 }
 
 /// The stream whose pages a transaction shall empty after its commit, if any.
-pub(crate) fn stream_to_prune(transactions: &TransactionManager, undo: &StreamWriter) -> Option<Arc<Stream>> {
+pub(crate) fn stream_to_prune(
+    transactions: &TransactionManager,
+    undo: &StreamWriter,
+) -> Option<Arc<Stream>> {
     (undo.has_filled_page() && transactions.prunes()).then(|| undo.stream().clone())
 }
 

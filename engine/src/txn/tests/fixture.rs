@@ -19,7 +19,9 @@ use crate::planted::{is_planted, PlantedFault};
 use crate::settings::{Durability, Isolation};
 use crate::store::Store;
 use crate::tree::{LeafImage, Position, Tree};
-use crate::txn::{Delete, Put, PutMode, RedoBuffer, Replayed, TransactionManager, TreeTransaction, UndoOwner};
+use crate::txn::{
+    Delete, Put, PutMode, RedoBuffer, Replayed, TransactionManager, TreeTransaction, UndoOwner,
+};
 
 pub const TREE: TreeId = TreeId(1);
 pub const OTHER: TreeId = TreeId(2);

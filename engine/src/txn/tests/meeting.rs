@@ -256,7 +256,10 @@ fn purge_that_fails_takes_no_turn_of_others() {
     delete(&mut txn, tree, &key(0)).unwrap();
     txn.commit().unwrap();
     *fixture.trees.unopened.lock() = Some(TREE);
-    let horizon = transactions.snapshots().horizon(transactions.order()).unwrap();
+    let horizon = transactions
+        .snapshots()
+        .horizon(transactions.order())
+        .unwrap();
     for stream in transactions.streams().all() {
         let passed = stream.oldest_passed(horizon.csn).is_some();
         let mut budget = 1;
@@ -402,7 +405,10 @@ fn a_transaction_that_has_ended_holds_no_snapshot() {
     fixture.load([(key(1), vec![2])]);
     txn.view();
     let live = |fixture: &Fixture| {
-        let live = fixture.transactions.snapshots().live(fixture.transactions.order());
+        let live = fixture
+            .transactions
+            .snapshots()
+            .live(fixture.transactions.order());
         live.unwrap().all().len()
     };
     assert_eq!(live(&fixture), 2);

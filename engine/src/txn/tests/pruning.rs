@@ -308,7 +308,10 @@ fn what_was_committed_last_is_kept_for_who_looks_at_it() {
     assert_eq!(fixture.transactions.snapshots().registered().len(), 1);
     drop(committed);
     fixture.transactions.prune_now();
-    let live = fixture.transactions.snapshots().live(fixture.transactions.order());
+    let live = fixture
+        .transactions
+        .snapshots()
+        .live(fixture.transactions.order());
     assert_eq!(live.unwrap().all().len(), 1);
 }
 

@@ -33,7 +33,10 @@ impl TreeTransaction {
         let transactions = self.transactions.clone();
         loop {
             let me = self.running();
-            if transactions.locks().try_lock(row, &name, me, LockMode::Exclusive) {
+            if transactions
+                .locks()
+                .try_lock(row, &name, me, LockMode::Exclusive)
+            {
                 return Ok(());
             }
             self.wait(&Conflict::with_holders(counter, &[], LockMode::Exclusive))?;

@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use crate::lock::deadlock_report::{DeadlockMember, DeadlockReport};
-use crate::lock::running_transaction::{micros_now, RunningTransaction, WaitState};
 use crate::lock::row_name::RowName;
+use crate::lock::running_transaction::{micros_now, RunningTransaction, WaitState};
 use crate::lock::table::LockMode;
 use crate::txn::inspect::shown_id;
 use crate::txn::transaction_manager::TransactionManager;
@@ -48,7 +48,12 @@ impl TransactionManager {
         report
     }
 
-    fn deadlock_member(&self, who: &RunningTransaction, row: RowName, mode: LockMode) -> DeadlockMember {
+    fn deadlock_member(
+        &self,
+        who: &RunningTransaction,
+        row: RowName,
+        mode: LockMode,
+    ) -> DeadlockMember {
         let session = self.session_of(who);
         DeadlockMember {
             id: shown_id(who),

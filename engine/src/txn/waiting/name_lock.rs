@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use crate::error::Result;
 use crate::ids::TreeId;
-use crate::lock::running_transaction::RunningTransaction;
 use crate::lock::range::Holders;
 use crate::lock::row_name::{Row, RowName};
+use crate::lock::running_transaction::RunningTransaction;
 use crate::lock::table::{LockMode, LockTable};
 use crate::planted::{is_planted, PlantedFault};
 use crate::txn::waiting::row_locks::Conflict;

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use crate::broken::IsolationFault;
 use crate::error::{Error, Result};
 use crate::ids::{TreeId, TxId};
-use crate::lock::running_transaction::{micros_now, RunningTransaction, WaitState, Wake};
 use crate::lock::row_name::{Row, RowName};
+use crate::lock::running_transaction::{micros_now, RunningTransaction, WaitState, Wake};
 use crate::lock::table::{Enqueued, LockMode, LockTable, Taken};
 use crate::mvcc::snapshot::{never_given, ReadView};
 use crate::mvcc::status::Status;
@@ -305,7 +305,8 @@ impl TreeTransaction {
                 let (header, payload) = Header::decode(value)?;
                 match header.txid() {
                     Some(writer)
-                        if writer != own && transactions.order().status(writer) == Status::Active =>
+                        if writer != own
+                            && transactions.order().status(writer) == Status::Active =>
                     {
                         let mode = LockMode::Shared;
                         Ok(Some(Conflict::with_writer(tree.id(), key, writer, mode)))

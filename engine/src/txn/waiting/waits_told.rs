@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::lock::running_transaction::RunningTransaction;
 use crate::lock::row_name::Row;
+use crate::lock::running_transaction::RunningTransaction;
 use crate::planted::{is_planted, PlantedFault};
 use crate::sessions::ToldWaits;
 use crate::sync::atomic::Ordering;

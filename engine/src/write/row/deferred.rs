@@ -83,7 +83,9 @@ impl Transaction {
         let deferred = &mut self.deferred[at];
         let before = deferred.lengths();
         let result = match deferred.add(row, &s.key, &mut s.entry) {
-            Ok(()) => self.retry_after_waits(table, trees, |op| op.insert(row, Entries::OfUnique, s)),
+            Ok(()) => {
+                self.retry_after_waits(table, trees, |op| op.insert(row, Entries::OfUnique, s))
+            }
             Err(error) => Err(error),
         };
         if result.is_err() {

@@ -9,7 +9,7 @@ use crate::session::scratch::Scratch;
 use crate::table::large;
 use crate::table::open_table::{Table, TableTrees};
 use crate::tree::Tree;
-use crate::txn::{self, Conflict, Delete, BarrierGuard, Put, PutMode};
+use crate::txn::{self, BarrierGuard, Conflict, Delete, Put, PutMode};
 
 /// How far an operation came.
 pub(super) enum Step {
@@ -82,7 +82,12 @@ impl RowOperation<'_> {
                 continue;
             }
             s.entry.encode(self.table, index, row, &s.key)?;
-            return_on_conflict!(self.put_entry(n, s.entry.both(), PutMode::Insert, &mut s.found)?);
+            return_on_conflict!(self.put_entry(
+                n,
+                s.entry.both(),
+                PutMode::Insert,
+                &mut s.found
+            )?);
         }
         self.log_put(s)?;
         Ok(Step::Done)
@@ -198,10 +203,20 @@ impl RowOperation<'_> {
             if s.old_entry.key != s.entry.key {
                 let tree = &self.trees.indexes[n];
                 // In this order: whoever copies a leaf between the two finds an entry of the row.
-                return_on_conflict!(self.put_entry(n + 1, s.entry.both(), PutMode::Insert, &mut s.found)?);
+                return_on_conflict!(self.put_entry(
+                    n + 1,
+                    s.entry.both(),
+                    PutMode::Insert,
+                    &mut s.found
+                )?);
                 return_on_conflict!(self.delete_entry(tree, &s.old_entry.key)?);
             } else if s.old_entry.payload != s.entry.payload {
-                return_on_conflict!(self.put_entry(n + 1, s.entry.both(), PutMode::Update, &mut s.found)?);
+                return_on_conflict!(self.put_entry(
+                    n + 1,
+                    s.entry.both(),
+                    PutMode::Update,
+                    &mut s.found
+                )?);
             }
         }
         self.free_on_purge(goes)?;
