@@ -64,11 +64,13 @@ workloads: plugin ## every shipped workload at a small size for a moment: right 
 engines-funcs: plugin ## MariaDB's suite engines/funcs with Peregrine as the default engine
 	@mtr/run engines-funcs
 
-lint: ## formats and lints of Rust, C++ and shell
+lint: ## formats and lints of Rust, its documentation, C++ and shell
 	cargo fmt --all --check
 	cargo clippy --workspace --exclude peregrine-loom --all-targets -- -D warnings
 	cargo clippy -p peregrine-loom --lib --test models --test planted -- -D warnings
 	cargo clippy -p peregrine -p peregrine-command --features broken,shaken --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings -A rustdoc::private-intra-doc-links" \
+		cargo doc -q --workspace --exclude peregrine-loom --no-deps --document-private-items
 	@setup/check-style
 
 format: ## put Rust and C++ into the project's format

@@ -79,9 +79,9 @@ void RowHandler::start_bulk_insert(ha_rows rows, uint) {
 int RowHandler::end_bulk_insert() {
   if (!bulk_insert_) return 0;
   bulk_insert_ = false;
-  /* The server calls this after an error, too. What is deferred then goes with the statement; to put
-     it in could take long, and wait for others. Should the rows stay, as on a replica that skips
-     the error, it goes in before whatever needs it. */
+  /* The server calls this after an error, too. What is deferred then goes with the statement; to
+     put it in could take long, and wait for others. Should the rows stay, as on a replica that
+     skips the error, it goes in before whatever needs it. */
   if (ha_thd()->is_error()) return 0;
   peregrine_session *session;
   int error = this->session(&session);

@@ -16,7 +16,7 @@ pub enum RecordEdit {
 ///
 /// Called with the leaf latched: it must neither wait nor touch pages.
 pub trait LeafFreeze: Send + Sync {
-    /// Looks at one record's value; for [`Change::Put`] `out` (empty on entry) holds the new value,
+    /// Looks at one record's value; for [`RecordEdit::Put`] `out` (empty on entry) holds the new value,
     /// which must not be longer than the old one.
     fn freeze(&self, value: &[u8], out: &mut Vec<u8>) -> RecordEdit;
 }

@@ -1,4 +1,4 @@
-//! Reads of several pages that are asked for, and wait for a thread. How they are made and served: see [`crate::buffer::residency::ahead`].
+//! Reads of several pages that are asked for, and wait for a thread. How they are made and served: see [`crate::buffer::residency::read_ahead`].
 
 use std::collections::VecDeque;
 use std::sync::Arc;

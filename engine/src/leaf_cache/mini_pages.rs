@@ -1,5 +1,5 @@
 //! Which leaves have mini-pages, where these stand, and up to when each stands for its leaf. How they are written,
-//! read and given up: see [`crate::buffer::mini_page`].
+//! read and given up: see `buffer/mini_page.rs`.
 //!
 //! A copy is kept while the leaf is in memory, and nobody looks at it. It names the frame and the version
 //! of the leaf's latch at which it was made: where the leaf leaves its parent with another one, it has been

@@ -10,7 +10,7 @@ use crate::lock::table::LockMode;
 pub struct DeadlockMember {
     /// Its number, as in [`crate::txn::TransactionEntry::id`].
     pub id: u64,
-    /// What [`crate::txn::Transaction::set_session`] said, or 0.
+    /// What [`crate::txn::TreeTransaction::set_session`] said, or 0.
     pub session: u64,
     /// Undo records: what its rollback costs.
     pub undo_records: u64,

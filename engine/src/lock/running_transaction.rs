@@ -84,7 +84,7 @@ impl WaitSlot {
     }
 
     /// Moves a queued waiter to `to`; whether it was queued. It may sleep on until it is
-    /// [roused](WaitSlot::rouse).
+    /// [unparked](WaitSlot::unpark).
     pub fn end_wait(&self, to: WaitState) -> bool {
         let mut state = self.state.lock();
         let queued = matches!(*state, WaitState::Queued(_));

@@ -60,7 +60,7 @@ struct State {
     written: u64,
     /// Segments have been made up to here.
     prepared: u64,
-    /// So many bytes of them are for records that are still to come: [`Group::promise`].
+    /// So many bytes of them are for records that are still to come: [`GroupCommit::promise`].
     promised: u64,
     /// The end of the last mark which says that all before it is durable.
     confirmed: u64,
@@ -227,7 +227,7 @@ impl GroupCommit {
         self.state.lock().promised -= promised;
     }
 
-    /// As [`Group::append`], with a record for which there is `promised` room; that is 0 afterwards.
+    /// As [`GroupCommit::append`], with a record for which there is `promised` room; that is 0 afterwards.
     pub fn append_promised(&self, kind: u8, payload: &[&[u8]], promised: &mut u64) -> Result<u64> {
         let len: usize = payload.iter().map(|part| part.len()).sum();
         let crc = crc_of(payload);
@@ -363,7 +363,7 @@ impl GroupCommit {
         self.confirm_durable(end)
     }
 
-    /// As [`Group::confirm`], where all before `end` is durable.
+    /// As [`GroupCommit::confirm`], where all before `end` is durable.
     pub fn confirm_durable(&self, end: u64) -> Result<()> {
         let confirmed = self.state.lock().confirmed;
         if confirmed >= end {

@@ -413,7 +413,7 @@ fn values<'r, const N: usize>(
     Ok(values)
 }
 
-/// Gives the rows of a latched leaf all of which the snapshot sees; [`Look::Copied`] from the first on that
+/// Gives the rows of a latched leaf all of which the snapshot sees; [`LeafOutcome::Copied`] from the first on that
 /// stands outside.
 fn in_leaf<B>(
     table: &Table,

@@ -35,7 +35,7 @@ pub(crate) struct Committed {
     pub checkpoint: Lsn,
     /// The transactions.
     pub transactions: HashSet<TxId>,
-    /// See [`super::Ends`].
+    /// See [`super::TransactionOutcomes`].
     pub void_before: HashMap<TableId, Lsn>,
 }
 

@@ -53,11 +53,11 @@ pub(crate) struct Replayed {
     pub bytes: u64,
     /// Records of undo that were taken back.
     pub undo_records: u64,
-    /// Transactions that are prepared, and neither committed nor rolled back: for [`restore`].
+    /// Transactions that are prepared, and neither committed nor rolled back: for [`restore()`].
     pub prepared: Vec<PreparedRecord>,
-    /// What was replayed: for [`restore`], too.
+    /// What was replayed: for [`restore()`], too.
     pub committed: Committed,
-    /// Tables whose definition makes no sense: for [`restore`], too.
+    /// Tables whose definition makes no sense: for [`restore()`], too.
     pub lost: BTreeMap<TableId, Error>,
 }
 

@@ -71,7 +71,7 @@ impl QuarantineFiles {
         self.os.sync_dir(&self.dir)
     }
 
-    /// As [`AsideFiles::load`], for recovery: a file that can't be read now may tell more another time.
+    /// As [`QuarantineFiles::load`], for recovery: a file that can't be read now may tell more another time.
     ///
     /// # Errors
     /// Those of the folder, and of every file whose bytes were not read.

@@ -30,7 +30,7 @@ pub(super) struct Quarantine<'a> {
 }
 
 impl<'a> Quarantine<'a> {
-    /// With the tables that an earlier opening has quarantined, as [`AsideFiles::load_read`] has found them.
+    /// With the tables that an earlier opening has quarantined, as [`QuarantineFiles::load_read`] has found them.
     pub fn new(
         files: &'a QuarantineFiles,
         found: BTreeMap<TableId, Result<QuarantinedTable>>,

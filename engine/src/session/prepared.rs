@@ -53,7 +53,7 @@ impl Transaction {
     }
 
     /// What it changes from now on, and has changed, stands in the log already: see
-    /// [`crate::txn::Transaction::stand_as`].
+    /// [`crate::txn::TreeTransaction::stand_as`].
     pub(crate) fn stand_as(&mut self, number: TxId, from: Lsn) {
         self.tree_txn.stand_as(number, from);
     }

@@ -7,7 +7,7 @@ use super::image::{self, IMAGE_HEADER};
 use super::place::UNIT;
 use crate::ids::{PageId, PAGE_SIZE};
 
-/// The page whose image [`image`] takes bytes for.
+/// The page whose image [`image()`] takes bytes for.
 const PAGE: PageId = PageId(7);
 
 fn sealed(bytes: &[u8], magic: &[u8], checksum_at: usize, from: usize, to: usize) -> Vec<u8> {

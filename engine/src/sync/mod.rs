@@ -2,7 +2,7 @@
 //!
 //! In ordinary builds these are the standard library's and `parking_lot`'s own types. In a build with the feature
 //! `shaken` each call is a *point* besides, at which a thread may lose the processor: now and then, by chance; or,
-//! in a thread of a [`schedule`], where its seed says so, and nowhere else. Then one thread runs at a time, time is
+//! in a thread of a `schedule`, where its seed says so, and nowhere else. Then one thread runs at a time, time is
 //! counted and not measured, and the same seed gives the same run (FoundationDB's simulation; Burckhardt et al., "A
 //! Randomized Scheduler with Probabilistic Guarantees of Finding Bugs", 2010, for the choice of who runs).
 //!

@@ -3,7 +3,7 @@
 //! The node above is copied, with the version of its latch. As long as that version holds, its
 //! children are the leaves that the copy names, and need no descent of their own; when it has
 //! changed, the way goes down anew from where the next leaf begins. A leaf of which everything
-//! wanted is known already ([`LeafSummary`]) is not even latched: its version tells that it is the one that
+//! wanted is known already ([`ZoneMap`]) is not even latched: its version tells that it is the one that
 //! has a zone map.
 
 use crate::{buffer, leaf_cache};

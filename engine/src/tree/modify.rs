@@ -27,7 +27,7 @@ fn take_buffer() -> Result<Vec<u8>> {
 impl Tree {
     /// Calls `f` exactly once with the key's value, under the leaf's exclusive latch, and does what
     /// it answers. Room for a value of `max_value` bytes is made before, so nothing can fail after
-    /// `f`. Unless the answer is [`Change::Keep`], the leaf's newest transaction becomes at least
+    /// `f`. Unless the answer is [`RecordEdit::Keep`], the leaf's newest transaction becomes at least
     /// `txid`.
     pub fn modify<R>(
         &self,

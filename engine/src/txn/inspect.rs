@@ -40,7 +40,7 @@ pub enum TransactionState {
 pub struct TransactionEntry {
     /// Its number; from 2^48 on a provisional one, of a transaction that has not written.
     pub id: u64,
-    /// What [`super::Transaction::set_session`] said, or 0.
+    /// What [`super::TreeTransaction::set_session`] said, or 0.
     pub session: u64,
     /// What it does.
     pub state: TransactionState,

@@ -1,6 +1,6 @@
 //! Transactions over trees: reading and writing versions, waiting, commit, rollback, purge.
 //!
-//! [`TransactionManager`] is what all transactions of a database share. [`Transaction`] is one of them. Both
+//! [`TransactionManager`] is what all transactions of a database share. [`TreeTransaction`] is one of them. Both
 //! know trees and keys, not tables: `write/` composes row operations from the versioned operations
 //! here, all of them on `&Tree`:
 //!

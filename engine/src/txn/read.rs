@@ -44,10 +44,10 @@ impl TreeTransaction {
         self.read_at(tree, None, key, view, f)
     }
 
-    /// As [`Transaction::read`], the shortest way where all of the record's page is older than the view.
+    /// As [`TreeTransaction::read`], the shortest way where all of the record's page is older than the view.
     ///
     /// # Errors
-    /// As [`Transaction::read`].
+    /// As [`TreeTransaction::read`].
     #[inline]
     pub fn read_in_place<R>(
         &self,
@@ -70,7 +70,7 @@ impl TreeTransaction {
     /// keeps, without a latch where nothing changes meanwhile.
     ///
     /// # Errors
-    /// As [`Transaction::read`].
+    /// As [`TreeTransaction::read`].
     #[inline(always)]
     pub(crate) fn copy_payload<'o>(
         &self,
@@ -89,10 +89,10 @@ impl TreeTransaction {
         self.copy_visible_version(tree, key, view, out)
     }
 
-    /// As [`Transaction::copy_payload`], which is long, as a call: for all but the shortest way of reading a row.
+    /// As [`TreeTransaction::copy_payload`], which is long, as a call: for all but the shortest way of reading a row.
     ///
     /// # Errors
-    /// As [`Transaction::read`].
+    /// As [`TreeTransaction::read`].
     #[inline(never)]
     pub(crate) fn copy_payload_outlined<'o>(
         &self,
@@ -131,10 +131,10 @@ impl TreeTransaction {
         self.read_at(tree, None, key, view, f)
     }
 
-    /// As [`Transaction::read`], with what [`Tree::find_leaf`] of the same key gave before.
+    /// As [`TreeTransaction::read`], with what [`Tree::find_leaf`] of the same key gave before.
     ///
     /// # Errors
-    /// As [`Transaction::read`].
+    /// As [`TreeTransaction::read`].
     pub(crate) fn read_in<R>(
         &self,
         tree: &Tree,
@@ -306,7 +306,7 @@ impl VersionResolver<'_> {
     /// where one is needed.
     ///
     /// # Errors
-    /// As [`Transaction::read`].
+    /// As [`TreeTransaction::read`].
     #[inline]
     pub fn visible<'a>(
         &self,

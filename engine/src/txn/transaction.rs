@@ -63,7 +63,7 @@ impl RangeLocker {
     /// Enters a range of keys of a tree, from `from` up to, not including, `to` (`None`: all
     /// behind): until the transaction ends nobody else writes a record there. To be called with no
     /// latch held, and before the leaf that holds the range is copied. A record of a running writer
-    /// may stand there already: [`Transaction::frozen_payload`] waits for it.
+    /// may stand there already: [`TreeTransaction::frozen_payload`] waits for it.
     pub fn lock(&self, tree: &Tree, from: &[u8], to: Option<&[u8]>) {
         self.transactions.moments.come_to(Moment::RangeSeen);
         if !self.transactions.breaks(IsolationFault::SkipRangeLock) {
@@ -114,7 +114,7 @@ pub struct TreeTransaction {
     pub(super) redo: RedoBuffer,
     /// Parts of the redo that are in the log already.
     pub(super) redo_parts: u64,
-    /// The number under which the log has all of it already: see [`Transaction::stand_as`].
+    /// The number under which the log has all of it already: see [`TreeTransaction::stand_as`].
     pub(super) logged_as: Option<TxId>,
     pub(super) phase: Phase,
     /// Prepared: room in the log for what is decided.
@@ -128,7 +128,7 @@ pub struct TreeTransaction {
     pub(super) waits: u64,
     /// How often rows were asked for, to be locked.
     pub(super) lock_requests: u64,
-    /// The row locked last of which it had held nothing before: see [`Transaction::unlock_new`].
+    /// The row locked last of which it had held nothing before: see [`TreeTransaction::unlock_new`].
     pub(super) new_lock: Option<Row>,
     /// The same row, where it needs no entry of its own once another is locked.
     pub(super) unescalated: Option<(TreeId, Box<[u8]>)>,
@@ -387,7 +387,7 @@ impl TreeTransaction {
         }
     }
 
-    /// How long [`Transaction::wait`] waits; zero: not at all.
+    /// How long [`TreeTransaction::wait`] waits; zero: not at all.
     pub fn set_lock_wait_timeout(&mut self, limit: Duration) {
         self.lock_wait_timeout = limit;
     }

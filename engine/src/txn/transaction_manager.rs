@@ -36,7 +36,7 @@ pub trait UndoOwner: Send + Sync {
     /// It is there, and can't be opened: what was to be done in it is not done.
     fn tree(&self, tree: TreeId) -> Result<Option<Arc<Tree>>>;
 
-    /// A note given to [`Transaction::note_on_purge`]: its transaction committed, and no snapshot
+    /// A note given to [`super::TreeTransaction::note_on_purge`]: its transaction committed, and no snapshot
     /// sees the state before it any more (large values that it replaced can go). Runs inside the
     /// barrier.
     ///
@@ -46,7 +46,7 @@ pub trait UndoOwner: Send + Sync {
         Ok(())
     }
 
-    /// A note given to [`Transaction::note_on_rollback`]: the operation was rolled back, and no
+    /// A note given to [`super::TreeTransaction::note_on_rollback`]: the operation was rolled back, and no
     /// snapshot could see it (large values that it made can go). Runs inside the barrier.
     ///
     /// # Errors
@@ -68,7 +68,7 @@ pub trait UndoOwner: Send + Sync {
         Ok(())
     }
 
-    /// A rollback at opening could not follow a note given to [`Transaction::note_on_rollback`]: a page can't be
+    /// A rollback at opening could not follow a note given to [`super::TreeTransaction::note_on_rollback`]: a page can't be
     /// read. The rollback goes on.
     fn note_is_lost(&self, _note: &[u8], _error: &Error) {}
 

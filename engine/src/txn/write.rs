@@ -42,11 +42,11 @@ pub enum Put {
     Duplicate,
     /// [`PutMode::Update`]: there is no row of that key. Nothing changed.
     Missing,
-    /// Another transaction holds the row: leave the barrier, [`Transaction::wait`], and try again
+    /// Another transaction holds the row: leave the barrier, [`TreeTransaction::wait`], and try again
     /// from the top. Nothing changed.
     Conflict(Conflict),
     /// The row was changed after this transaction's snapshot (never under READ COMMITTED): the
-    /// transaction must roll back ([`Transaction::changed_since`]). Nothing changed.
+    /// transaction must roll back ([`TreeTransaction::changed_since`]). Nothing changed.
     Changed,
 }
 
@@ -97,7 +97,7 @@ impl TreeTransaction {
     /// Marks a record deleted. Inside the barrier; waits for nothing. `old` takes the payload found.
     ///
     /// # Errors
-    /// As [`Transaction::try_put`].
+    /// As [`TreeTransaction::try_put`].
     pub fn try_delete(
         &mut self,
         inside: &BarrierGuard<'_>,
@@ -301,7 +301,7 @@ impl TreeTransaction {
     /// what a rollback will have to take back.
     ///
     /// # Errors
-    /// As [`Transaction::note_on_purge`].
+    /// As [`TreeTransaction::note_on_purge`].
     pub fn note_on_rollback(&mut self, inside: &BarrierGuard<'_>, note: &[u8]) -> Result<()> {
         self.note(inside, Kind::RollbackNote, note)
     }

@@ -69,7 +69,7 @@ pub struct Row {
     pub pad: u32,
     /// The large value, if there is one: the number from which its bytes follow, and how many.
     pub large: Option<(u64, u32)>,
-    /// What [`print`] gives for the row.
+    /// What [`print()`] gives for the row.
     pub print: u64,
 }
 

@@ -36,7 +36,7 @@ impl Committed {
 
 impl TreeTransaction {
     /// Redo: the row of `key` is now `payload` (parts are joined; large values included). Inside
-    /// the barrier, with the change itself. [`Transaction::log_full_part`] is to follow when the operation is whole.
+    /// the barrier, with the change itself. [`TreeTransaction::log_full_part`] is to follow when the operation is whole.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`](crate::Error::OutOfMemory); nothing is collected then.
@@ -51,10 +51,10 @@ impl TreeTransaction {
         self.changed_within(inside)
     }
 
-    /// Redo: the row of `key` is gone. As [`Transaction::log_put`].
+    /// Redo: the row of `key` is gone. As [`TreeTransaction::log_put`].
     ///
     /// # Errors
-    /// As [`Transaction::log_put`].
+    /// As [`TreeTransaction::log_put`].
     pub fn log_delete(
         &mut self,
         inside: &BarrierGuard<'_>,
@@ -144,7 +144,7 @@ impl TreeTransaction {
         self.finish_commit(committed, true)
     }
 
-    /// The first half of [`Transaction::commit`]: others see the commit, and take its locks. Waits
+    /// The first half of [`TreeTransaction::commit`]: others see the commit, and take its locks. Waits
     /// for nothing. Not inside the barrier: `count`, which counts what has been written, runs there, so that
     /// a checkpoint has the commit with its counts.
     ///

@@ -90,7 +90,7 @@ impl TreeTransaction {
         self.logged_as = Some(number);
     }
 
-    /// As [`Transaction::prepare`], where the log has its record: see [`Transaction::stand_as`].
+    /// As [`TreeTransaction::prepare`], where the log has its record: see [`TreeTransaction::stand_as`].
     ///
     /// # Errors
     /// [`Error::Invalid`]: a way back has failed.

@@ -70,12 +70,12 @@ impl TreeTransaction {
         }
     }
 
-    /// As [`Transaction::rollback_to`], for an operation that is refused half done, with a savepoint of its own. No
+    /// As [`TreeTransaction::rollback_to`], for an operation that is refused half done, with a savepoint of its own. No
     /// other was made since, so none can be gone: nothing need be remembered of the way back. Also of a transaction
     /// that can only be rolled back: nothing half done may be in it until then.
     ///
     /// # Errors
-    /// As [`Transaction::rollback_to`], without those of other transactions in the way.
+    /// As [`TreeTransaction::rollback_to`], without those of other transactions in the way.
     pub fn take_operation_back(&mut self, savepoint: &Savepoint) -> Result<()> {
         self.go_back(savepoint)?;
         // Of the savepoints that are still there none was made since: none need know of it.
@@ -151,16 +151,16 @@ impl TreeTransaction {
     ///
     /// # Errors
     /// I/O errors; the transaction then still holds what it could not undo, and this can be tried
-    /// again. A prepared one may still be so ([`Transaction::is_prepared`]): then nothing was undone.
+    /// again. A prepared one may still be so ([`TreeTransaction::is_prepared`]): then nothing was undone.
     pub fn rollback(&mut self) -> Result<()> {
         self.rollback_some(usize::MAX).map(|_| ())
     }
 
-    /// As [`Transaction::rollback`], of so many undo records at most; false: there are more, and this is to be called
+    /// As [`TreeTransaction::rollback`], of so many undo records at most; false: there are more, and this is to be called
     /// again.
     ///
     /// # Errors
-    /// As [`Transaction::rollback`].
+    /// As [`TreeTransaction::rollback`].
     pub(super) fn rollback_some(&mut self, most: usize) -> Result<bool> {
         let logged = match self.phase {
             Phase::Running => None,

@@ -93,9 +93,9 @@ impl TransactionManager {
     /// On open, with the pages as of the checkpoint, before replay and before any transaction:
     /// rolls back what was running (what of it committed later, replay brings), purges what had
     /// ended, frees all undo pages of the last run, and goes on with higher numbers. Pages of tables
-    /// that can't be read are told to [`UndoOwner::damaged`](crate::txn::system::UndoOwner::damaged), or
-    /// [`UndoOwner::note_is_lost`](crate::txn::system::UndoOwner::note_is_lost); transactions whose undo can't be read, to
-    /// [`UndoOwner::unfinished`](crate::txn::system::UndoOwner::unfinished).
+    /// that can't be read are told to [`UndoOwner::damaged`](crate::txn::transaction_manager::UndoOwner::damaged), or
+    /// [`UndoOwner::note_is_lost`](crate::txn::transaction_manager::UndoOwner::note_is_lost); transactions whose undo can't be read, to
+    /// [`UndoOwner::unfinished`](crate::txn::transaction_manager::UndoOwner::unfinished).
     ///
     /// What makes no sense there though it can be read, and where undo and trees disagree, counts as damage, too.
     ///

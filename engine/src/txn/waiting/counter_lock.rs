@@ -25,7 +25,7 @@ impl TreeTransaction {
     /// inside the barrier.
     ///
     /// # Errors
-    /// Those of [`Transaction::wait`].
+    /// Those of [`TreeTransaction::wait`].
     pub fn lock_counter(&mut self, clustered: TreeId) -> Result<()> {
         let counter = TreeId(clustered.0 | COUNTER);
         let row = Row::new(counter, &[]);

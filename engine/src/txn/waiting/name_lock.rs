@@ -16,7 +16,7 @@ use crate::planted::{is_planted, PlantedFault};
 use crate::txn::waiting::row_locks::Conflict;
 use crate::txn::TreeTransaction;
 
-/// What [`Transaction::lock_name`] has locked.
+/// What [`TreeTransaction::lock_name`] has locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyLock {
     /// One name, by its entry.
@@ -35,7 +35,7 @@ impl TreeTransaction {
     /// the barrier.
     ///
     /// # Errors
-    /// Those of [`Transaction::wait`].
+    /// Those of [`TreeTransaction::wait`].
     pub fn lock_name(&mut self, tree: TreeId, key: &[u8]) -> Result<KeyLock> {
         let record = Row::new(tree, key);
         let row = match is_planted(PlantedFault::GuardAsRow) {

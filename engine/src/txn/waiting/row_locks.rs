@@ -19,7 +19,7 @@ use crate::txn::transaction_manager::Counters;
 use crate::txn::waiting::deadlock::may_close_a_circle;
 use crate::txn::TreeTransaction;
 
-/// What was in the way of a write or a lock: give it to [`Transaction::wait`].
+/// What was in the way of a write or a lock: give it to [`TreeTransaction::wait`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Conflict {
     row: Row,
@@ -86,13 +86,13 @@ impl Drop for Queued<'_> {
     }
 }
 
-/// The outcome of [`Transaction::try_lock_row`].
+/// The outcome of [`TreeTransaction::try_lock_row`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum LockRow {
     /// Locked (also where there is no such row: nobody else can insert it then).
     Done,
-    /// Another transaction holds the row: [`Transaction::wait`], and try again.
+    /// Another transaction holds the row: [`TreeTransaction::wait`], and try again.
     Conflict(Conflict),
     /// The row was changed after this transaction's snapshot (never under READ COMMITTED).
     Changed,
@@ -102,17 +102,17 @@ impl TreeTransaction {
     /// Locks a row, waiting as long as allowed. Not inside the barrier.
     ///
     /// # Errors
-    /// Those of [`Transaction::wait`]; [`Error::WriteConflict`] when the row was changed after
+    /// Those of [`TreeTransaction::wait`]; [`Error::WriteConflict`] when the row was changed after
     /// this transaction's snapshot (never under READ COMMITTED).
     pub fn lock_row(&mut self, tree: &Tree, key: &[u8], mode: LockMode) -> Result<()> {
         self.lock_row_or_skip(tree, key, mode, false).map(|_| ())
     }
 
-    /// As [`Transaction::lock_row`]; with `skip` it gives false rather than wait, and for a row that
+    /// As [`TreeTransaction::lock_row`]; with `skip` it gives false rather than wait, and for a row that
     /// was changed after this transaction's snapshot.
     ///
     /// # Errors
-    /// As [`Transaction::lock_row`].
+    /// As [`TreeTransaction::lock_row`].
     pub fn lock_row_or_skip(
         &mut self,
         tree: &Tree,
@@ -143,7 +143,7 @@ impl TreeTransaction {
         Ok(())
     }
 
-    /// From here on only locks that are taken anew can be given back by [`Transaction::unlock_new`].
+    /// From here on only locks that are taken anew can be given back by [`TreeTransaction::unlock_new`].
     pub fn begin_locking(&mut self) {
         self.new_lock = None;
     }
@@ -153,7 +153,7 @@ impl TreeTransaction {
         self.lock_requests
     }
 
-    /// Gives back the row locked last, if it was locked since [`Transaction::begin_locking`] and this
+    /// Gives back the row locked last, if it was locked since [`TreeTransaction::begin_locking`] and this
     /// transaction had held nothing of it before: those who wait for it get it. For rows that have
     /// not been written since.
     pub fn unlock_new(&mut self) {
@@ -163,11 +163,11 @@ impl TreeTransaction {
         }
     }
 
-    /// As [`Transaction::lock_row`], also where the row was changed after this transaction's snapshot:
+    /// As [`TreeTransaction::lock_row`], also where the row was changed after this transaction's snapshot:
     /// for whoever looks at the newest rows.
     ///
     /// # Errors
-    /// Those of [`Transaction::wait`].
+    /// Those of [`TreeTransaction::wait`].
     pub fn lock_newest(&mut self, tree: &Tree, key: &[u8], mode: LockMode) -> Result<()> {
         loop {
             match self.try_lock_seen(tree, key, mode, None)? {
@@ -186,7 +186,7 @@ impl TreeTransaction {
         self.try_lock_seen(tree, key, mode, view)
     }
 
-    /// As [`Transaction::try_lock_row`], where `view` must see the row's newest version.
+    /// As [`TreeTransaction::try_lock_row`], where `view` must see the row's newest version.
     fn try_lock_seen(
         &mut self,
         tree: &Tree,
@@ -286,7 +286,7 @@ impl TreeTransaction {
     /// the payload.
     ///
     /// # Errors
-    /// Those of [`Transaction::wait`], and of reading.
+    /// Those of [`TreeTransaction::wait`], and of reading.
     pub fn frozen_payload<'a>(
         &mut self,
         tree: &Tree,
