@@ -331,25 +331,37 @@ fn reports_and_resumptions_need_results() {
 }
 
 #[test]
-fn bars_need_results_and_a_file_that_is_right() {
+fn thresholds_need_results_and_a_file_that_is_right() {
     let dir = tempfile::tempdir().expect("a directory");
-    std::fs::write(dir.path().join("bars.toml"), "engine = 'falcon'\n").expect("written");
+    std::fs::write(dir.path().join("thresholds.toml"), "engine = 'falcon'\n").expect("written");
     peregrine(&dir)
-        .args(["bench", "bars", ".", "--bars", "bars.toml"])
+        .args([
+            "bench",
+            "thresholds",
+            ".",
+            "--thresholds",
+            "thresholds.toml",
+        ])
         .assert()
         .failure()
-        .stderr(contains("bars.toml:1:10: unknown engine 'falcon'"));
+        .stderr(contains("thresholds.toml:1:10: unknown engine 'falcon'"));
     std::fs::write(
-        dir.path().join("bars.toml"),
+        dir.path().join("thresholds.toml"),
         "engine = 'aria'\n[least]\nREAD_FTS = 1\n",
     )
     .expect("written");
     peregrine(&dir)
-        .args(["bench", "bars", ".", "--bars", "bars.toml"])
+        .args([
+            "bench",
+            "thresholds",
+            ".",
+            "--thresholds",
+            "thresholds.toml",
+        ])
         .assert()
         .failure()
         .stderr(contains("results.jsonl"));
-    refused(&["bench", "bars", "here"], &["--bars"]);
+    refused(&["bench", "thresholds", "here"], &["--thresholds"]);
 }
 
 #[test]

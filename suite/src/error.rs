@@ -54,7 +54,7 @@ pub enum SuiteError {
     #[error("{0}")]
     Usage(String),
 
-    /// A file of a workload, or of bars, is wrong: a line for each problem, with its place.
+    /// A file of a workload, or of thresholds, is wrong: a line for each problem, with its place.
     #[error("{0}")]
     Workload(String),
 

@@ -1,9 +1,9 @@
 //! The measuring suite behind `peregrine bench`: a private server, workloads with their right
 //! answers, a load generator, results, and the report.
 //!
-//! Calls go down this list only: [`report`] → [`histories`], [`bank`], [`statements`], [`changes`], [`pushdown`], [`answers`], [`strain`], [`corruption`], [`fuzz`], [`full_disk`], [`embedded`],
+//! Calls go down this list only: [`report`] → [`histories`], [`bank`], [`statements`], [`changes`], [`pushdown`], [`answers`], [`stress`], [`corruption`], [`fuzz`], [`full_disk`], [`embedded`],
 //! [`cross_check`] and [`simulated`] → [`behaviour`] and [`runner`] and [`crash`] → [`results`] → [`workload`] and [`stores`] →
-//! [`normal`] → [`server`] and [`target`] → [`error`], [`errors_told`] and [`dice`].
+//! [`normal`] → [`server`] and [`engines`] → [`error`], [`errors_told`] and [`dice`].
 // LMDB's memory map can only be opened by an unsafe call (stores/lmdb.rs); nothing else may have one.
 #![deny(unsafe_code)]
 
@@ -18,6 +18,7 @@ pub mod cross_check;
 pub mod dice;
 pub mod differential;
 pub mod embedded;
+pub mod engines;
 pub mod error;
 pub mod errors_told;
 pub mod full_disk;
@@ -34,6 +35,5 @@ pub mod server;
 pub mod simulated;
 pub mod statements;
 pub mod stores;
-pub mod strain;
-pub mod target;
+pub mod stress;
 pub mod workload;

@@ -5,10 +5,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use peregrine_suite::embedded::{create, run, Expected, Request, NAMES};
+use peregrine_suite::engines::RowSink;
 use peregrine_suite::error::Result;
 use peregrine_suite::normal::generator::Row;
 use peregrine_suite::stores::{Question, Store, StoreReader};
-use peregrine_suite::target::RowSink;
 
 const ROWS: u32 = 500;
 const CACHE: u64 = 64 << 20;

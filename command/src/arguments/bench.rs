@@ -8,12 +8,12 @@ use super::durability::{
     FuzzArguments, IoErrorsArguments, PowerLossArguments,
 };
 use super::measuring::{
-    BarsArguments, EmbeddedArguments, LargerThanMemoryArguments, NullArguments, ReportArguments,
-    RunArguments, WorkloadArguments,
+    EmbeddedArguments, LargerThanMemoryArguments, NullArguments, ReportArguments, RunArguments,
+    ThresholdsArguments, WorkloadArguments,
 };
 #[cfg(feature = "shaken")]
 use super::schedules::{SchedulesArguments, SchedulesHereArguments};
-use super::strain::{
+use super::stress::{
     BatchedJoinArguments, CheckpointStallsArguments, ContentionArguments, HeldSnapshotArguments,
     LargeTransactionArguments, LockedRowsArguments, ManyTablesArguments, MemoryArguments,
     RecoveryTimeArguments, ScanThreadsArguments,
@@ -34,7 +34,7 @@ pub enum BenchAction {
     Report(ReportArguments),
     /// Holds results against what they must reach: every cell that is below, with all its runs, and one
     /// line. Exit status 1 when something is below, missing or void.
-    Bars(BarsArguments),
+    Thresholds(ThresholdsArguments),
     /// Runs the cells of results on a target that answers at once: what clients cost by themselves, beside
     /// the fastest server. A table and one line; exit status 1 when they are not so much faster.
     Null(NullArguments),

@@ -176,15 +176,15 @@ pub struct WorkloadArguments {
     pub files: Vec<PathBuf>,
 }
 
-/// Which results to hold against which bars.
+/// Which results to hold against which thresholds.
 #[derive(Debug, Args)]
-pub struct BarsArguments {
+pub struct ThresholdsArguments {
     /// A directory with results.
     #[arg(value_name = "DIR")]
     pub dir: PathBuf,
-    /// The bars: a TOML file; docs/benchmark.md tells its form.
+    /// The thresholds: a TOML file; docs/benchmark.md tells its form.
     #[arg(long, value_name = "FILE")]
-    pub bars: PathBuf,
+    pub thresholds: PathBuf,
 }
 
 /// Beside which results, and how long.

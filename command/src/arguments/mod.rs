@@ -9,7 +9,7 @@
 //! | `cross_check.rs` | our clients beside sysbench and go-tpc |
 //! | `transactions.rs` | what sessions see, of each other and of statements that the engine runs |
 //! | `durability.rs` | kills, loss of power, faults, damage, hostile input |
-//! | `strain.rs` | load, large transactions, pauses, the time of recovery |
+//! | `stress.rs` | load, large transactions, pauses, the time of recovery |
 //! | `values.rs` | sizes, times, parameters |
 
 mod bench;
@@ -20,7 +20,7 @@ mod measuring;
 #[cfg(feature = "shaken")]
 mod schedules;
 mod server;
-mod strain;
+mod stress;
 mod transactions;
 mod values;
 
@@ -38,13 +38,13 @@ pub use self::durability::{
 };
 pub use self::host::{HostArguments, MariadbdArguments};
 pub use self::measuring::{
-    BarsArguments, EmbeddedArguments, LargerThanMemoryArguments, NullArguments, ReportArguments,
-    RunArguments, WorkloadArguments,
+    EmbeddedArguments, LargerThanMemoryArguments, NullArguments, ReportArguments, RunArguments,
+    ThresholdsArguments, WorkloadArguments,
 };
 #[cfg(feature = "shaken")]
 pub use self::schedules::{SchedulesArguments, SchedulesHereArguments};
 pub use self::server::{ServerAction, ServerPlace, SqlArguments, StartArguments};
-pub use self::strain::{
+pub use self::stress::{
     BatchedJoinArguments, CheckpointStallsArguments, ContentionArguments, HeldSnapshotArguments,
     LargeTransactionArguments, LockedRowsArguments, ManyTablesArguments, MemoryArguments,
     RecoveryTimeArguments, ScanThreadsArguments,

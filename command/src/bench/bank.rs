@@ -4,9 +4,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use peregrine_suite::bank::{self, Request};
+use peregrine_suite::engines::Engine;
 use peregrine_suite::error::{Result, SuiteError};
 use peregrine_suite::runner::interrupt;
-use peregrine_suite::target::Engine;
 
 use super::host;
 use crate::arguments::BankArguments;

@@ -2,14 +2,14 @@
 
 use std::process::ExitCode;
 
+use peregrine_suite::engines::Engine;
 use peregrine_suite::error::{Result, SuiteError};
 use peregrine_suite::runner::interrupt;
-use peregrine_suite::strain::batched_join::{self, Request};
-use peregrine_suite::strain::larger_than_memory::SERVER_OPTIONS;
-use peregrine_suite::target::Engine;
+use peregrine_suite::stress::batched_join::{self, Request};
+use peregrine_suite::stress::larger_than_memory::SERVER_OPTIONS;
 
 use super::host;
-use super::strain::status;
+use super::stress::status;
 use crate::arguments::{BatchedJoinArguments, HostArguments};
 
 /// Measures both engines and prints one line; exit status 1 when batches gain too little, or InnoDB's are faster.

@@ -3,12 +3,12 @@
 use std::process::ExitCode;
 
 use peregrine_suite::behaviour::{self, findings, matrix, Request};
+use peregrine_suite::engines::Engine;
 use peregrine_suite::error::{PathContext, Result, SuiteError};
 use peregrine_suite::report;
 use peregrine_suite::runner::interrupt;
 use peregrine_suite::server::installation::{find_plugin, target_directory};
 use peregrine_suite::server::Installation;
-use peregrine_suite::target::Engine;
 
 use super::run::{new_directory, parsed};
 use crate::arguments::BehaviourArguments;

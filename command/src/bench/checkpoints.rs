@@ -6,14 +6,14 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use peregrine::Options;
+use peregrine_suite::engines::Engine;
 use peregrine_suite::error::{PathContext, Result, SuiteError};
 use peregrine_suite::server::installation::target_directory;
-use peregrine_suite::strain::{checkpoint_stalls, recovery_time, write_load};
-use peregrine_suite::target::Engine;
+use peregrine_suite::stress::{checkpoint_stalls, recovery_time, write_load};
 
 use super::host;
 use super::run::new_directory;
-use super::strain::status;
+use super::stress::status;
 use crate::arguments::{CheckpointStallsArguments, RecoveryTimeArguments};
 
 /// Checkpoint after checkpoint beside writers; exit status 1 when they had to pause.

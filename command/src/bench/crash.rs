@@ -5,11 +5,11 @@ use std::process::{Command, ExitCode};
 use std::time::Duration;
 
 use peregrine_suite::crash::{self, library, Limit, Request};
+use peregrine_suite::engines::Engine;
 use peregrine_suite::error::{PathContext, Result, SuiteError};
 use peregrine_suite::runner::interrupt;
 use peregrine_suite::server::installation::{find_plugin, target_directory};
 use peregrine_suite::server::Installation;
-use peregrine_suite::target::Engine;
 
 use crate::arguments::{CrashArguments, CrashTarget, CrashWriterArguments};
 use crate::check;

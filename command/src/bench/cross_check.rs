@@ -5,15 +5,15 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use peregrine_suite::cross_check::{orders, reads, GoTpc, Sysbench};
+use peregrine_suite::engines::hosted::Hosted;
+use peregrine_suite::engines::{Engine, Protocol};
 use peregrine_suite::error::{Result, SuiteError};
 use peregrine_suite::runner::interrupt;
 use peregrine_suite::server::installation::target_directory;
-use peregrine_suite::target::hosted::Hosted;
-use peregrine_suite::target::{Engine, Protocol};
 
 use super::host;
 use super::run::{distinct, parsed};
-use super::strain::status;
+use super::stress::status;
 use crate::arguments::{GoTpcArguments, SysbenchArguments};
 
 /// Queries by our clients and by sysbench; exit status 1 when their figures don't agree.

@@ -3,9 +3,9 @@
 use std::process::ExitCode;
 
 use peregrine_suite::differential::{self, Request};
+use peregrine_suite::engines::Engine;
 use peregrine_suite::error::{Result, SuiteError};
 use peregrine_suite::runner::interrupt;
-use peregrine_suite::target::Engine;
 
 use super::host;
 use crate::arguments::DifferentialArguments;

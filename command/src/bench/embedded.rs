@@ -9,7 +9,7 @@ use peregrine_suite::runner::interrupt;
 use peregrine_suite::server::installation::target_directory;
 
 use super::run::{distinct, new_directory};
-use super::strain::status;
+use super::stress::status;
 use crate::arguments::EmbeddedArguments;
 
 /// Measures the stores and prints a table and one line; exit status 1 when what is promised did not hold.

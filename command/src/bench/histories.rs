@@ -5,6 +5,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use peregrine_suite::behaviour::level::Level;
+use peregrine_suite::engines::hosted::{Hosted, Place};
+use peregrine_suite::engines::settings::Settings;
+use peregrine_suite::engines::Engine;
 use peregrine_suite::error::{Result, SuiteError};
 use peregrine_suite::histories::library::Library;
 use peregrine_suite::histories::server::Server;
@@ -13,9 +16,6 @@ use peregrine_suite::histories::{self, driver, Outcome, Request};
 use peregrine_suite::runner::interrupt;
 use peregrine_suite::server::installation::{find_plugin, target_directory};
 use peregrine_suite::server::Installation;
-use peregrine_suite::target::hosted::{Hosted, Place};
-use peregrine_suite::target::settings::Settings;
-use peregrine_suite::target::Engine;
 
 use super::run::new_directory;
 use crate::arguments::HistoriesArguments;

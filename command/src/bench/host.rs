@@ -3,12 +3,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use peregrine_suite::engines::hosted::{Hosted, Place};
+use peregrine_suite::engines::settings::Settings;
+use peregrine_suite::engines::Engine;
 use peregrine_suite::error::Result;
 use peregrine_suite::server::installation::{find_plugin, target_directory};
 use peregrine_suite::server::{Installation, MemoryLimit};
-use peregrine_suite::target::hosted::{Hosted, Place};
-use peregrine_suite::target::settings::Settings;
-use peregrine_suite::target::Engine;
 
 use super::run::new_directory;
 use crate::arguments::{HostArguments, MariadbdArguments};

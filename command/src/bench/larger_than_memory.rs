@@ -2,16 +2,16 @@
 
 use std::process::ExitCode;
 
+use peregrine_suite::engines::Engine;
 use peregrine_suite::error::{Result, SuiteError};
 use peregrine_suite::results::Verdict;
 use peregrine_suite::runner::{self, interrupt, summary, PrivateServer, Request, Server};
 use peregrine_suite::server::installation::{find_plugin, target_directory};
 use peregrine_suite::server::Installation;
-use peregrine_suite::strain::larger_than_memory::{bars, QUERIES, SERVER_OPTIONS};
-use peregrine_suite::target::Engine;
+use peregrine_suite::stress::larger_than_memory::{thresholds, QUERIES, SERVER_OPTIONS};
 
 use super::run::{new_directory, settings};
-use super::strain::status;
+use super::stress::status;
 use crate::arguments::{LargerThanMemoryArguments, RunArguments, WarmUp};
 
 /// The caches while tables are loaded.
@@ -33,7 +33,7 @@ pub fn run(arguments: &LargerThanMemoryArguments) -> Result<ExitCode> {
         [] => QUERIES.map(str::to_owned).to_vec(),
         some => some.to_vec(),
     };
-    let bars = bars(&queries, arguments.least);
+    let thresholds = thresholds(&queries, arguments.least);
     let settings = settings(&RunArguments {
         workload: vec!["normal".to_owned()],
         engines: [Engine::InnoDb, Engine::Peregrine]
@@ -71,7 +71,7 @@ pub fn run(arguments: &LargerThanMemoryArguments) -> Result<ExitCode> {
     };
     print!("{}", summary::render(&lines));
     println!("results: {}", out.join("results.jsonl").display());
-    let verdict = Verdict::of(&lines, &bars)?;
+    let verdict = Verdict::of(&lines, &thresholds)?;
     println!("{verdict}");
     Ok(status(verdict.held()))
 }

@@ -2,13 +2,13 @@
 
 use std::process::ExitCode;
 
+use peregrine_suite::engines::Engine;
 use peregrine_suite::error::{Result, SuiteError};
 use peregrine_suite::runner::interrupt;
-use peregrine_suite::strain::locked_rows::{self, Request};
-use peregrine_suite::target::Engine;
+use peregrine_suite::stress::locked_rows::{self, Request};
 
 use super::host;
-use super::strain::status;
+use super::stress::status;
 use crate::arguments::LockedRowsArguments;
 
 /// Measures both engines and prints one line; exit status 1 when Peregrine's locks don't hold, or take too much.

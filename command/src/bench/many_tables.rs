@@ -2,13 +2,13 @@
 
 use std::process::ExitCode;
 
+use peregrine_suite::engines::Engine;
 use peregrine_suite::error::{Result, SuiteError};
 use peregrine_suite::runner::interrupt;
-use peregrine_suite::strain::many_tables::{measure, Figures, Outcome, Request};
-use peregrine_suite::target::Engine;
+use peregrine_suite::stress::many_tables::{measure, Figures, Outcome, Request};
 
 use super::host;
-use super::strain::status;
+use super::stress::status;
 use crate::arguments::ManyTablesArguments;
 
 /// Connections of the command.

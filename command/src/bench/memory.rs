@@ -4,15 +4,15 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
+use peregrine_suite::engines::Engine;
 use peregrine_suite::error::{Result, SuiteError};
 use peregrine_suite::runner::interrupt;
 use peregrine_suite::server::MemoryLimit;
-use peregrine_suite::strain::memory::{self, Request};
-use peregrine_suite::strain::size::resident_bytes;
-use peregrine_suite::target::Engine;
+use peregrine_suite::stress::memory::{self, Request};
+use peregrine_suite::stress::size::resident_bytes;
 
 use super::host;
-use super::strain::status;
+use super::stress::status;
 use crate::arguments::MemoryArguments;
 
 /// Connections of the load and of the command itself.

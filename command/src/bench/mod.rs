@@ -2,7 +2,6 @@
 
 mod answers;
 mod bank;
-mod bars;
 mod batched_join;
 mod behaviour;
 mod changes;
@@ -30,7 +29,8 @@ mod scan_threads;
 mod schedules;
 mod simulated;
 mod statements;
-mod strain;
+mod stress;
+mod thresholds;
 
 use std::process::ExitCode;
 
@@ -47,7 +47,7 @@ pub fn run(action: &BenchAction) -> Result<ExitCode> {
         BenchAction::Run(arguments) => run::run(arguments),
         BenchAction::Check(files) => check::run(files),
         BenchAction::Report(arguments) => report::run(arguments),
-        BenchAction::Bars(arguments) => bars::run(arguments),
+        BenchAction::Thresholds(arguments) => thresholds::run(arguments),
         BenchAction::Null(arguments) => null::run(arguments),
         BenchAction::Sysbench(arguments) => cross_check::sysbench(arguments),
         BenchAction::GoTpc(arguments) => cross_check::go_tpc(arguments),
@@ -60,9 +60,9 @@ pub fn run(action: &BenchAction) -> Result<ExitCode> {
         BenchAction::Differential(arguments) => differential::run(arguments),
         BenchAction::Statements(arguments) => statements::run(arguments),
         BenchAction::Answers(arguments) => answers::run(arguments),
-        BenchAction::Contention(arguments) => strain::contention(arguments),
-        BenchAction::LargeTransaction(arguments) => strain::large_transaction(arguments),
-        BenchAction::HeldSnapshot(arguments) => strain::held_snapshot(arguments),
+        BenchAction::Contention(arguments) => stress::contention(arguments),
+        BenchAction::LargeTransaction(arguments) => stress::large_transaction(arguments),
+        BenchAction::HeldSnapshot(arguments) => stress::held_snapshot(arguments),
         BenchAction::BatchedJoin(arguments) => batched_join::run(arguments),
         BenchAction::LockedRows(arguments) => locked_rows::run(arguments),
         BenchAction::ManyTables(arguments) => many_tables::run(arguments),

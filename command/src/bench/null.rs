@@ -10,7 +10,7 @@ use peregrine_suite::runner::client_cost::Costs;
 use peregrine_suite::runner::interrupt;
 use peregrine_suite::server::installation::target_directory;
 
-use super::strain::status;
+use super::stress::status;
 use crate::arguments::NullArguments;
 
 /// Prints the cells and one line; exit status 1 when clients are too slow.

@@ -2,10 +2,10 @@
 
 use std::process::ExitCode;
 
+use peregrine_suite::engines::Engine;
 use peregrine_suite::error::{Result, SuiteError};
 use peregrine_suite::pushdown::{self, Request};
 use peregrine_suite::runner::interrupt;
-use peregrine_suite::target::Engine;
 
 use super::host;
 use crate::arguments::PushdownArguments;

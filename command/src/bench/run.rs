@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use peregrine_suite::engines::{Engine, Placement, Protocol, ServerUrl};
 use peregrine_suite::error::{PathContext, Result, SuiteError};
 use peregrine_suite::results::record::{Planned, RunSettings};
 use peregrine_suite::results::Comparison;
 use peregrine_suite::runner::{self, interrupt, summary, PrivateServer, Profile, Request, Server};
 use peregrine_suite::server::installation::{find_plugin, target_directory};
 use peregrine_suite::server::Installation;
-use peregrine_suite::target::{Engine, Placement, Protocol, ServerUrl};
 use peregrine_suite::workload::{builtin, Mode, Options, Workload};
 
 use crate::arguments::{RunArguments, WarmUp};

@@ -5,10 +5,10 @@ use std::process::ExitCode;
 use peregrine_suite::error::{PathContext, Result, SuiteError};
 use peregrine_suite::runner::interrupt;
 use peregrine_suite::server::installation::target_directory;
-use peregrine_suite::strain::scan_threads::{self, Request};
+use peregrine_suite::stress::scan_threads::{self, Request};
 
 use super::run::new_directory;
-use super::strain::status;
+use super::stress::status;
 use crate::arguments::ScanThreadsArguments;
 
 /// Measures and prints one line; exit status 1 when several threads are not as much faster as asked for.

@@ -3,11 +3,11 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
+use peregrine_suite::engines::hosted::Hosted;
+use peregrine_suite::engines::Engine;
 use peregrine_suite::error::Result;
 use peregrine_suite::runner::interrupt;
 use peregrine_suite::statements::{self, Life, Request};
-use peregrine_suite::target::hosted::Hosted;
-use peregrine_suite::target::Engine;
 
 use super::host;
 use crate::arguments::StatementsArguments;

@@ -7,10 +7,10 @@ use mysql::{Conn, Row, Value};
 
 use super::cases::{self, Case};
 use super::Outcome;
+use crate::engines::hosted::{self, Hosted};
+use crate::engines::Engine;
 use crate::error::{Result, StatementContext, SuiteError};
 use crate::runner::interrupt;
-use crate::target::hosted::{self, Hosted};
-use crate::target::Engine;
 
 /// The most of an answer that is told.
 const TOLD: usize = 300;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::target::Engine;
+use crate::engines::Engine;
 
 /// What was found.
 #[derive(Debug, Clone, Default, PartialEq)]

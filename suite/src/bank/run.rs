@@ -9,10 +9,10 @@ use mysql::prelude::Queryable;
 use super::outcome::Outcome;
 use super::teller::{self, Attempt, ALL};
 use crate::dice::Dice;
+use crate::engines::hosted::{self, Hosted};
+use crate::engines::Engine;
 use crate::error::{Result, StatementContext, SuiteError};
 use crate::runner::interrupt;
-use crate::target::hosted::{self, Hosted};
-use crate::target::Engine;
 
 /// Auditors beside the tellers.
 const AUDITORS: u32 = 2;

@@ -9,9 +9,9 @@ use super::conflict::Conflict;
 use super::deadlock::Deadlock;
 use super::level::Level;
 use super::script::Transcript;
+use crate::engines::Engine;
 use crate::error::{PathContext, Result, SuiteError};
 use crate::results::record::Machine;
-use crate::target::Engine;
 
 /// The file's name in the output directory.
 pub const FILE_NAME: &str = "behaviour.json";

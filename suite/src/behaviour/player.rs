@@ -9,9 +9,9 @@ use mysql::prelude::Queryable;
 
 use super::script::{Answer, Played, Rows, Step, Transcript};
 use super::sleeping::Watch;
+use crate::engines::hosted::{self, Hosted};
 use crate::error::{Result, StatementContext, SuiteError};
 use crate::server::process::Process;
-use crate::target::hosted::{self, Hosted};
 
 /// How long no step may come to an end before the script is given up; far beyond every lock wait
 /// timeout, since only a server that hangs reaches it.

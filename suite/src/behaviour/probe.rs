@@ -10,12 +10,12 @@ use super::deadlock;
 use super::findings::{Cell, Column, Findings, FORMAT};
 use super::level::Level;
 use super::player::Player;
+use crate::engines::hosted::{self, Hosted, Place};
+use crate::engines::settings::Settings;
+use crate::engines::Engine;
 use crate::error::{Result, StatementContext, SuiteError};
 use crate::runner::{interrupt, machine};
 use crate::server::Installation;
-use crate::target::hosted::{self, Hosted, Place};
-use crate::target::settings::Settings;
-use crate::target::Engine;
 
 /// The most sessions that a script has.
 const SESSIONS: usize = 3;

@@ -8,12 +8,12 @@ use mysql::Conn;
 use super::author::{Author, BY_COPY, ENGINE};
 use super::tables;
 use crate::dice::Dice;
+use crate::engines::hosted::{self, Hosted};
+use crate::engines::indexes;
+use crate::engines::Engine;
 use crate::error::{Result, StatementContext, SuiteError};
 use crate::pushdown::answer::{self, difference, Answer};
 use crate::runner::interrupt;
-use crate::target::hosted::{self, Hosted};
-use crate::target::indexes;
-use crate::target::Engine;
 
 /// One in so many statements must be done at least, or the comparison says little.
 const LEAST_DONE: u64 = 3;

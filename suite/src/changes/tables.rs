@@ -1,7 +1,7 @@
 //! The tables of the changes, and values for their columns.
 
 use crate::dice::Dice;
-use crate::target::Engine;
+use crate::engines::Engine;
 
 /// Ids lie between 0 and this.
 pub const MOST: i64 = 2_000;

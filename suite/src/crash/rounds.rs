@@ -12,12 +12,12 @@ use super::limit::Limit;
 use super::verify::{self, Fault, InFlight};
 use super::writer::{self, Counters, Ending};
 use crate::dice::Dice;
+use crate::engines::mariadb::MariaDb;
+use crate::engines::settings::Settings;
+use crate::engines::Engine;
 use crate::error::{PathContext, Result, StatementContext, SuiteError};
 use crate::runner::interrupt;
 use crate::server::{Installation, Running, Sandbox, StartOptions, Status};
-use crate::target::mariadb::MariaDb;
-use crate::target::settings::Settings;
-use crate::target::Engine;
 
 /// How long the writers write before a kill, in milliseconds: from and to.
 const LIFETIME_MS: (u32, u32) = (300, 1_500);

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use mysql::prelude::Queryable;
 
 use super::history::{Author, State, Transaction};
+use crate::engines::mariadb::MariaDb;
 use crate::error::{Result, StatementContext};
-use crate::target::mariadb::MariaDb;
 
 /// What a writer knows when the server is gone.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -11,12 +11,12 @@ use super::go_tpc::{Found, GoTpc, Place, CONDITIONS};
 use super::ours::{sessions, turn, Before};
 use super::tables;
 use super::turn::{Medians, Turn};
+use crate::engines::hosted::{run_all, Hosted};
+use crate::engines::mariadb::MariaDb;
+use crate::engines::{Engine, Placement, Protocol, ServerUrl, Session};
 use crate::error::{PathContext, Result, SuiteError};
 use crate::runner::interrupt;
 use crate::runner::load_generator::Question;
-use crate::target::hosted::{run_all, Hosted};
-use crate::target::mariadb::MariaDb;
-use crate::target::{Engine, Placement, Protocol, ServerUrl, Session};
 use crate::workload::{Counters, Workload, MIX};
 
 /// go-tpc's own schema.

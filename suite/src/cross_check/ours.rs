@@ -5,13 +5,13 @@ use std::time::Duration;
 use mysql::prelude::Queryable;
 
 use super::turn::Turn;
+use crate::engines::hosted::Hosted;
+use crate::engines::{Session, Target};
 use crate::error::{Result, StatementContext, SuiteError};
 use crate::runner::interrupt;
 use crate::runner::load_generator::{make_ready, measure, Latencies, Method, Question};
 use crate::runner::pace::Pace;
 use crate::server::process::Process;
-use crate::target::hosted::Hosted;
-use crate::target::{Session, Target};
 
 /// Processor time of a process, and the statements that a server was asked.
 #[derive(Debug, Clone, Copy)]

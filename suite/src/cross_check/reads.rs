@@ -8,13 +8,13 @@ use super::ours::{sessions, turn, Before};
 use super::sysbench::{Asked, Sysbench};
 use super::tables;
 use super::turn::Turn;
+use crate::engines::hosted::Hosted;
+use crate::engines::mariadb::MariaDb;
+use crate::engines::{Engine, Placement, Protocol};
 use crate::error::{PathContext, Result, SuiteError};
 use crate::normal::{Answers, Generator};
 use crate::runner::interrupt;
 use crate::runner::load_generator::Question;
-use crate::target::hosted::Hosted;
-use crate::target::mariadb::MariaDb;
-use crate::target::{Engine, Placement, Protocol};
 use crate::workload::Counters;
 
 /// What to ask.

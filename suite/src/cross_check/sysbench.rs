@@ -5,8 +5,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use super::tool::{self, Ran};
+use crate::engines::Protocol;
 use crate::error::{PathContext, Result, SuiteError};
-use crate::target::Protocol;
 
 /// The script of the queries.
 const SCRIPT: &str = include_str!("../../../contrib/sysbench/normal.lua");

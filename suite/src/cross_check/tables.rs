@@ -1,11 +1,11 @@
 //! Fills the tables of a workload.
 
+use crate::engines::hosted::Hosted;
+use crate::engines::Engine;
 use crate::error::{PathContext, Result, SuiteError};
 use crate::runner::host::Kept;
 use crate::runner::interrupt;
 use crate::runner::loading::{Loading, Place, TableFile};
-use crate::target::hosted::Hosted;
-use crate::target::Engine;
 use crate::workload::{builtin, data_file, Options, Workload};
 
 /// A shipped workload with these parameters.

@@ -4,10 +4,10 @@
 use super::play::{Played, Side};
 use super::schema::Table;
 use super::sessions::{is_met, Pair};
+use crate::engines::indexes::{self, Index};
 use crate::error::Result;
 use crate::pushdown::answer::{difference, Answer};
 use crate::statements::indexes::unlike_the_rows;
-use crate::target::indexes::{self, Index};
 
 /// What came of looking at the tables.
 #[derive(Debug, PartialEq, Eq)]

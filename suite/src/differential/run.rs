@@ -9,9 +9,9 @@ use super::shrink::shrunk;
 use super::statements::Author;
 use super::{KILL, STOP};
 use crate::dice::Dice;
+use crate::engines::hosted::Hosted;
 use crate::error::{Result, SuiteError};
 use crate::runner::interrupt;
-use crate::target::hosted::Hosted;
 
 /// Statements of a script, about.
 const SCRIPT: usize = 120;

@@ -23,10 +23,10 @@ use super::looks::{looked_at, Looked};
 use super::play::{unlike, waits, Done, Played, Side, EMPTY};
 use super::schema::Table;
 use super::{bare, split, SESSION};
+use crate::engines::hosted::Hosted;
+use crate::engines::Engine;
 use crate::error::{Result, StatementContext};
 use crate::pushdown::answer::Answer;
-use crate::target::hosted::Hosted;
-use crate::target::Engine;
 
 /// The error of a lock that was not to be had in time.
 const TIMED_OUT: u16 = 1205;

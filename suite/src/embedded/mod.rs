@@ -21,9 +21,9 @@ pub use self::outcome::{Cell, Outcome, StoreOutcome, OTHERS_FACTOR};
 
 use std::path::Path;
 
+use crate::engines::Embedded;
 use crate::error::Result;
 use crate::stores::{self, Store};
-use crate::target::Embedded;
 
 /// The stores, in the order in which they are shown.
 pub const NAMES: [&str; 5] = ["peregrine", "lmdb", "sqlite", "redb", "fjall"];

@@ -11,9 +11,9 @@ use super::history::{
 use super::target::{Done, Session, Target, Trouble};
 use crate::behaviour::level::Level;
 use crate::dice::Dice;
+use crate::engines::hosted::{self, Hosted};
+use crate::engines::Engine;
 use crate::error::{Result, StatementContext};
-use crate::target::hosted::{self, Hosted};
-use crate::target::Engine;
 
 const SCHEMA: &str = "histories";
 

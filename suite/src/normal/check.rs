@@ -9,7 +9,7 @@ use super::fingerprint;
 use super::generator;
 use super::queries::{Column, Query};
 use super::STATES;
-use crate::target::{Datum, RowSink, Value};
+use crate::engines::{Datum, RowSink, Value};
 
 /// Takes the rows of one answer at a time.
 #[derive(Debug)]
@@ -252,8 +252,8 @@ fn shown(value: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engines::fake::workload;
     use crate::normal::generator::{Generator, Row};
-    use crate::target::fake::workload;
     use crate::workload::{Client, Counters};
 
     const ROWS: u32 = 20_000;

@@ -10,10 +10,10 @@ use super::joins;
 use super::queries::{self, Query};
 use super::tables;
 use crate::dice::Dice;
+use crate::engines::hosted::{self, Hosted};
+use crate::engines::Engine;
 use crate::error::{Result, StatementContext, SuiteError};
 use crate::runner::interrupt;
-use crate::target::hosted::{self, Hosted};
-use crate::target::Engine;
 
 /// Queries between two changes of the tables.
 const BETWEEN_CHANGES: u64 = 25;

@@ -4,10 +4,10 @@ use comfy_table::presets::{ASCII_MARKDOWN, UTF8_FULL_CONDENSED};
 use comfy_table::{Cell, CellAlignment, Color, Table};
 use serde::Serialize;
 
+use crate::engines::Engine;
 use crate::results::change::{Change, Changes, Meaning};
 use crate::results::comparison::Group;
 use crate::results::figure::shown;
-use crate::target::Engine;
 
 /// The changes as the page shows them: a row a cell, a column an engine.
 #[derive(Debug, Serialize)]

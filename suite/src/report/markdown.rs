@@ -160,9 +160,9 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engines::Engine;
     use crate::results::record::Line;
     use crate::results::sample;
-    use crate::target::Engine;
 
     #[test]
     fn the_table_has_ratios_ties_and_the_best_in_bold() {

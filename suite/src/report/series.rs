@@ -4,12 +4,12 @@
 use std::collections::HashSet;
 
 use super::Source;
+use crate::engines::Engine;
 use crate::results::comparison::Group;
 use crate::results::record::{Line, Load, Run};
 use crate::results::Comparison;
 use crate::results::{file, loads};
 use crate::runner::summary::baseline;
-use crate::target::Engine;
 
 /// An engine's figures.
 #[derive(Debug)]

@@ -258,9 +258,9 @@ pub fn megabytes(bytes: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engines::{Embedded, Engine};
     use crate::report::series;
     use crate::results::sample;
-    use crate::target::{Embedded, Engine};
 
     fn source(name: &str, change: impl FnOnce(&mut Header)) -> Source {
         let mut lines = sample::lines();

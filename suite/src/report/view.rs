@@ -10,12 +10,12 @@ use super::settings::{SourceAbout, Unlike};
 use super::workload::Section;
 use super::{settings, workload, Source};
 use crate::arithmetic;
+use crate::engines::Engine;
 use crate::results::figure::short;
 use crate::results::record::{Header, Line};
 use crate::results::Comparison;
 use crate::results::{file, loads};
 use crate::runner::summary::baseline;
-use crate::target::Engine;
 
 /// The page's fixed contents.
 #[derive(Debug, Serialize)]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::comparison::{Comparison, Group};
 use crate::arithmetic;
-use crate::target::Engine;
+use crate::engines::Engine;
 
 /// A cell of both results.
 #[derive(Debug, Clone, PartialEq)]

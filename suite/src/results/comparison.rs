@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::record::{Line, Run};
 use crate::arithmetic;
-use crate::target::{Engine, Protocol};
+use crate::engines::{Engine, Protocol};
 
 /// What is measured together: one transaction of a workload (or its mix), one number of threads, one
 /// protocol.

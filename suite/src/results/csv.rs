@@ -105,8 +105,8 @@ fn table(lines: &[Line]) -> csv::Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engines::Engine;
     use crate::results::sample;
-    use crate::target::Engine;
 
     #[test]
     fn a_line_a_run_under_its_names() {

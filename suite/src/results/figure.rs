@@ -1,6 +1,6 @@
 //! Figures for people.
 //!
-//! The figure of a run is a rate, so that more is always better: ratios, means and bars need not know
+//! The figure of a run is a rate, so that more is always better: ratios, means and thresholds need not know
 //! what it counts. Of what is done once a run the time is meant; its rate is how often it could be done
 //! in a second, and the time is shown.
 

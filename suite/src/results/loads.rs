@@ -2,7 +2,7 @@
 
 use super::record::{Line, Load};
 use crate::arithmetic::least;
-use crate::target::Engine;
+use crate::engines::Engine;
 
 /// The loading of an engine's tables for a workload: each time is the least of its runs, and sizes are those
 /// of the first run, when no other table had been in the files. A run that is there twice counts as it

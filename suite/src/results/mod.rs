@@ -4,7 +4,6 @@
 //! The first line is the header; the others say by `kind` what they are. A line is written whole and
 //! flushed, so that an interrupted run loses at most the line being written, which a reader skips.
 
-pub mod bars;
 pub mod change;
 pub mod comparison;
 pub mod csv;
@@ -14,11 +13,12 @@ pub mod loads;
 pub mod record;
 #[cfg(test)]
 pub(crate) mod sample;
+pub mod thresholds;
 pub mod verdict;
 
-pub use bars::Bars;
 pub use change::Changes;
 pub use comparison::Comparison;
 pub use file::Journal;
 pub use record::{Finish, Header, Line, Load, Machine, Plan, PlanStep, Run};
+pub use thresholds::Thresholds;
 pub use verdict::Verdict;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::target::{Embedded, Engine, Placement, Protocol};
+use crate::engines::{Embedded, Engine, Placement, Protocol};
 
 /// One line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -451,6 +451,6 @@ impl Run {
 pub struct Finish {
     /// When it ended, in universal time.
     pub finished: String,
-    /// Seconds that this sitting took, loading included.
+    /// Seconds that this measurement session took, loading included.
     pub seconds: f64,
 }

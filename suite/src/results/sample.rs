@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::record::{Finish, Header, Kind, Line, Load, Machine, Planned, Run, RunSettings, FORMAT};
-use crate::target::{Engine, Placement, Protocol};
+use crate::engines::{Engine, Placement, Protocol};
 
 /// The settings of a small run.
 pub fn settings() -> RunSettings {

@@ -1,20 +1,20 @@
-//! Results held against [`Bars`]: which cells are below, and whether everything that was asked for holds.
+//! Results held against [`Thresholds`]: which cells are below, and whether everything that was asked for holds.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::bars::Bars;
 use super::comparison::{Comparison, Group};
 use super::file;
 use super::record::{Line, Run};
+use super::thresholds::Thresholds;
 use crate::arithmetic;
+use crate::engines::Engine;
 use crate::error::{Result, SuiteError};
-use crate::target::Engine;
 
 /// What came of it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Verdict {
-    bars: Bars,
+    thresholds: Thresholds,
     /// Cells that are not as fast as they must be.
     pub below: Vec<Compared>,
     /// Cells, or comparisons of them, that have no figure, and why.
@@ -74,21 +74,21 @@ impl Compared {
 }
 
 impl Verdict {
-    /// Holds results against bars. What must be there is told by the results' header: every cell of its
+    /// Holds results against thresholds. What must be there is told by the results' header: every cell of its
     /// workloads at every number of threads with every protocol, with all its runs.
     ///
     /// # Errors
     /// When the results have no header.
-    pub fn of(lines: &[Line], bars: &Bars) -> Result<Self> {
+    pub fn of(lines: &[Line], thresholds: &Thresholds) -> Result<Self> {
         let header = file::header(lines)
             .ok_or_else(|| SuiteError::Usage("the results have no header".to_owned()))?;
         let settings = &header.settings;
         let mut judging = Judging {
-            bars,
+            thresholds,
             comparison: Comparison::new(lines),
             runs: settings.runs,
             found: Self {
-                bars: bars.clone(),
+                thresholds: thresholds.clone(),
                 below: Vec::new(),
                 missing: Vec::new(),
                 compared: 0,
@@ -98,7 +98,7 @@ impl Verdict {
             },
             ratios: Vec::new(),
         };
-        for query in bars.least.keys() {
+        for query in thresholds.least.keys() {
             let mut cells = settings.workloads.iter().flat_map(|planned| &planned.cells);
             if !cells.any(|cell| cell == query) {
                 judging
@@ -133,17 +133,17 @@ impl Verdict {
     /// Whether everything holds: nothing below, nothing missing, and something was compared.
     #[must_use]
     pub fn held(&self) -> bool {
-        let mean = self.bars.geometric_mean.is_none_or(|least| {
+        let mean = self.thresholds.geometric_mean.is_none_or(|least| {
             let (_, mean) = self.mean;
             mean.is_some_and(|mean| mean >= least)
         });
-        let something = self.compared > 0 || self.bars.geometric_mean.is_some();
+        let something = self.compared > 0 || self.thresholds.geometric_mean.is_some();
         self.below.is_empty() && self.missing.is_empty() && mean && something
     }
 }
 
 struct Judging<'a> {
-    bars: &'a Bars,
+    thresholds: &'a Thresholds,
     comparison: Comparison,
     /// Runs that every cell must have.
     runs: u32,
@@ -155,7 +155,7 @@ struct Judging<'a> {
 impl Judging<'_> {
     /// A query at each number of threads, from the least on.
     fn ladder(&mut self, groups: &[Group], cores: u32) {
-        let own = self.bars.engine;
+        let own = self.thresholds.engine;
         let mut fewer: Option<(u32, Vec<f64>)> = None;
         for group in groups {
             let Some(runs) = self.figures(group, own) else {
@@ -163,7 +163,7 @@ impl Judging<'_> {
             };
             self.with_baseline(group, &runs);
             self.with_best(group, &runs);
-            if !self.bars.rising || group.threads > cores {
+            if !self.thresholds.rising || group.threads > cores {
                 continue;
             }
             if let Some((threads, others)) = fewer.take() {
@@ -174,22 +174,28 @@ impl Judging<'_> {
     }
 
     fn with_baseline(&mut self, group: &Group, runs: &[f64]) {
-        let bar = self.bars.least.get(&group.query).copied();
-        if bar.is_none() && self.bars.geometric_mean.is_none() {
+        let bar = self.thresholds.least.get(&group.query).copied();
+        if bar.is_none() && self.thresholds.geometric_mean.is_none() {
             return;
         }
-        let Some(others) = self.figures(group, self.bars.baseline) else {
+        let Some(others) = self.figures(group, self.thresholds.baseline) else {
             return;
         };
         self.ratios.extend(ratio(runs, &others));
         if let Some(bar) = bar {
-            self.compare(group, With::Engine(self.bars.baseline), bar, runs, &others);
+            self.compare(
+                group,
+                With::Engine(self.thresholds.baseline),
+                bar,
+                runs,
+                &others,
+            );
         }
     }
 
     fn with_best(&mut self, group: &Group, runs: &[f64]) {
         let mut best: Option<(Engine, Vec<f64>)> = None;
-        for engine in &self.bars.best_of {
+        for engine in &self.thresholds.best_of {
             let Some(figures) = self.figures(group, *engine) else {
                 continue;
             };
@@ -213,7 +219,7 @@ impl Judging<'_> {
         };
         let compared = Compared {
             group: group.clone(),
-            engine: self.bars.engine,
+            engine: self.thresholds.engine,
             with,
             bar,
             ratio,
@@ -343,11 +349,11 @@ impl fmt::Display for Verdict {
         }
         let word = if self.held() { "held" } else { "NOT HELD" };
         let ties = self.below.iter().filter(|below| below.is_tie()).count();
-        let bars = &self.bars;
-        write!(out, "{word}: {}", bars.engine.title())?;
-        if !bars.least.is_empty() || bars.geometric_mean.is_some() {
+        let thresholds = &self.thresholds;
+        write!(out, "{word}: {}", thresholds.engine.title())?;
+        if !thresholds.least.is_empty() || thresholds.geometric_mean.is_some() {
             let (cells, mean) = self.mean;
-            let baseline = bars.baseline.title();
+            let baseline = thresholds.baseline.title();
             match mean {
                 Some(mean) => write!(
                     out,
@@ -355,20 +361,24 @@ impl fmt::Display for Verdict {
                 )?,
                 None => write!(out, ", no cell beside {baseline}")?,
             }
-            if let Some(wanted) = bars.geometric_mean {
+            if let Some(wanted) = thresholds.geometric_mean {
                 write!(out, " ({wanted} wanted)")?;
             }
         }
-        if !bars.best_of.is_empty() {
-            let names: Vec<&str> = bars.best_of.iter().map(|engine| engine.title()).collect();
+        if !thresholds.best_of.is_empty() {
+            let names: Vec<&str> = thresholds
+                .best_of
+                .iter()
+                .map(|engine| engine.title())
+                .collect();
             write!(out, ", beside the best of {}", names.join(", "))?;
         }
-        if bars.rising {
+        if thresholds.rising {
             write!(out, ", rising with the threads up to the processors")?;
         }
         write!(
             out,
-            ": {} bars, {} below ({ties} of them ties), {} missing or void",
+            ": {} thresholds, {} below ({ties} of them ties), {} missing or void",
             self.compared,
             self.below.len(),
             self.missing.len()

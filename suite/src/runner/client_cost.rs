@@ -12,13 +12,13 @@ use super::load_generator::{make_ready, measure, Method, Question};
 use super::pace::Pace;
 use super::planned;
 use crate::arithmetic;
+use crate::engines::null::Null;
+use crate::engines::{Engine, Session, Target};
 use crate::error::{Result, SuiteError};
 use crate::results::comparison::Group;
 use crate::results::figure::short;
 use crate::results::file;
 use crate::results::record::{Line, Run};
-use crate::target::null::Null;
-use crate::target::{Engine, Session, Target};
 use crate::workload::Counters;
 
 /// The clients' own cost in the cells of some results.
@@ -186,8 +186,8 @@ impl fmt::Display for Costs {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engines::Embedded;
     use crate::results::sample;
-    use crate::target::Embedded;
 
     /// Three runs of a cell: a slow one, the best, and one that is void.
     fn lines() -> Vec<Line> {

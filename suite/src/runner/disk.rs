@@ -3,8 +3,8 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use crate::engines::Engine;
 use crate::error::{PathContext, Result};
-use crate::target::Engine;
 
 /// Size of the unit that the file system counts allocation in.
 const BLOCK: u64 = 512;

@@ -1,4 +1,4 @@
-//! The embedded stores of a sitting: opened in this process, filled where they are new, and asked by as many
+//! The embedded stores of a measurement session: opened in this process, filled where they are new, and asked by as many
 //! sessions as there are clients.
 
 use std::collections::BTreeMap;
@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use super::disk;
 use super::host::{Host, Kept};
 use super::interrupt;
+use crate::engines::{Datum, Embedded, Engine, RowSink, Session, Value};
 use crate::error::{PathContext, Result, SuiteError};
 use crate::normal::Generator;
 use crate::results::record::Load;
 use crate::stores::{self, fill, Question, Store, StoreSession};
-use crate::target::{Datum, Embedded, Engine, RowSink, Session, Value};
 use crate::workload::Workload;
 
 /// The stores that are open.
@@ -27,7 +27,7 @@ pub(super) struct EmbeddedHost {
 struct Opened {
     store: Box<dyn Store>,
     sessions: Vec<Box<dyn Session>>,
-    /// Whether its table was loaded before this sitting.
+    /// Whether its table was loaded before this measurement session.
     is_loaded: bool,
 }
 
@@ -227,7 +227,7 @@ fn count(store: &dyn Store, rows: u32) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::target::fake::workload;
+    use crate::engines::fake::workload;
 
     #[test]
     fn what_was_loaded_is_gone_on_with_and_what_was_not_is_loaded_anew() {

@@ -1,8 +1,8 @@
 //! What a run asks of whatever its sessions are open on.
 
+use crate::engines::{Engine, Session};
 use crate::error::Result;
 use crate::results::record::Deferred;
-use crate::target::{Engine, Session};
 use crate::workload::Workload;
 
 /// What the sessions are open on.

@@ -1,11 +1,11 @@
-//! All that the sessions of a sitting are open on: a server, embedded stores, or both, each engine on its own.
+//! All that the sessions of a measurement session are open on: a server, embedded stores, or both, each engine on its own.
 
 use super::embedded_host::EmbeddedHost;
 use super::host::{Host, Kept};
 use super::server_host::{Ending, ServerHost};
+use crate::engines::{Engine, Session};
 use crate::error::{Result, SuiteError};
 use crate::results::record::Deferred;
-use crate::target::{Engine, Session};
 use crate::workload::Workload;
 
 /// A server, if engines of one take part, and the embedded stores that do.

@@ -88,7 +88,7 @@ fn add_row(line: &str, statement: &mut String) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::target::Datum;
+    use crate::engines::Datum;
 
     #[test]
     fn a_line_of_a_data_file_becomes_a_row() {

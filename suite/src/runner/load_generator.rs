@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 
+use super::live_counters::{Counter, Glance, Steadiness};
 use super::pace::{Arrivals, Pace};
 use super::seconds::Seconds;
-use super::watch::{Counter, Glance, Steadiness};
+use crate::engines::{placement, Engine, Placement, Protocol, Session};
 use crate::error::{Result, SuiteError};
 use crate::normal::Answers;
 use crate::results::record::Second;
-use crate::target::{placement, Engine, Placement, Protocol, Session};
 use crate::workload::client::Done;
 use crate::workload::{Client, Counters, Workload};
 

@@ -8,11 +8,11 @@ use mysql::prelude::Queryable;
 use super::disk;
 use super::host::Kept;
 use super::insert::insert;
-use super::rest::{bring_to_rest, settle};
+use super::quiesce::{bring_to_rest, settle};
+use crate::engines::Engine;
 use crate::error::{Result, StatementContext, SuiteError};
 use crate::results::record::Load;
 use crate::server::process::Process;
-use crate::target::Engine;
 use crate::workload::{Table, Workload};
 
 /// A table's rows, ready to be loaded.
@@ -145,7 +145,7 @@ impl Loading<'_> {
         let begun = Instant::now();
         self.make_durable(connection, engine)?;
         let seconds = (time + begun.elapsed()).as_secs_f64();
-        self.rest(connection, engine)?;
+        self.quiesce(connection, engine)?;
         Ok(seconds)
     }
 
@@ -162,14 +162,14 @@ impl Loading<'_> {
             self.fill(connection, table, file)?;
         }
         self.make_durable(connection, engine)?;
-        self.rest(connection, engine)?;
+        self.quiesce(connection, engine)?;
         let begun = Instant::now();
         for addition in &additions {
             run(connection, addition)?;
         }
         self.make_durable(connection, engine)?;
         let seconds = begun.elapsed().as_secs_f64();
-        self.rest(connection, engine)?;
+        self.quiesce(connection, engine)?;
         Ok(Some(seconds))
     }
 
@@ -190,7 +190,7 @@ impl Loading<'_> {
     }
 
     /// Makes sure that every row is there, and waits until nothing is left to be done in the background.
-    fn rest(&self, connection: &mut mysql::Conn, engine: Engine) -> Result<()> {
+    fn quiesce(&self, connection: &mut mysql::Conn, engine: Engine) -> Result<()> {
         for (table, file) in self.workload.tables.iter().zip(self.files) {
             count(connection, &table.name, file.rows)?;
         }

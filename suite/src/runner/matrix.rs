@@ -7,9 +7,9 @@
 
 use std::collections::HashSet;
 
+use crate::engines::Engine;
 use crate::results::comparison::Group;
 use crate::results::record::{Line, RunSettings};
-use crate::target::Engine;
 use crate::workload::{Mode, Workload};
 
 /// One effective run to be done.
@@ -146,8 +146,8 @@ pub fn planned_seconds(settings: &RunSettings, work: &Work) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engines::Protocol;
     use crate::results::sample;
-    use crate::target::Protocol;
 
     /// What remains of the sample's matrix.
     fn remaining(settings: &RunSettings, done: &HashSet<(Group, Engine, u32)>) -> Vec<Work> {
@@ -259,7 +259,7 @@ mod tests {
 
     #[test]
     fn embedded_stores_do_the_queries_of_normal_once_whatever_the_protocols() {
-        let embedded = Engine::Embedded(crate::target::Embedded::Lmdb);
+        let embedded = Engine::Embedded(crate::engines::Embedded::Lmdb);
         let settings = RunSettings {
             engines: vec![Engine::InnoDb, embedded],
             protocols: vec![Protocol::Prepared, Protocol::Text],

@@ -5,21 +5,21 @@ use std::sync::atomic::AtomicBool;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::beside;
+use super::background_load;
 use super::host::{Host, Kept};
+use super::live_counters::Steadiness;
 use super::load_generator::{make_ready, measure, Measured, Method, Question, Tally};
 use super::matrix::{planned_seconds, Step, Work};
 use super::pace::Pace;
 use super::progress::Progress;
-use super::watch::Steadiness;
 use crate::arithmetic;
+use crate::engines::{Datum, Engine, Protocol, RowSink, Session, Statement, Value};
 use crate::error::{Result, SuiteError};
 use crate::normal::Answers;
 use crate::results::comparison::Group;
 use crate::results::figure::shown;
 use crate::results::record::{Deferred, Kind, Line, Run, RunSettings, WarmUp};
 use crate::server::process::Process;
-use crate::target::{Datum, Engine, Protocol, RowSink, Session, Statement, Value};
 use crate::workload::{Client, Counters, Mode, Transaction, Workload, MIX};
 
 /// What is measured and where it is written.
@@ -266,10 +266,11 @@ impl Measuring<'_> {
         ));
         let time = Duration::from_secs_f64(seconds.max(0.0));
         let threads = group.threads as usize;
-        let sessions = match host.sessions(engine, threads + beside::sessions(self.workload)) {
-            Ok(sessions) => sessions,
-            Err(error) => return self.failed(&error, engine, host),
-        };
+        let sessions =
+            match host.sessions(engine, threads + background_load::sessions(self.workload)) {
+                Ok(sessions) => sessions,
+                Err(error) => return self.failed(&error, engine, host),
+            };
         let counters = match self.counters(engine, sessions) {
             Ok(counters) => counters,
             Err(error) => return self.failed(&error, engine, host),
@@ -301,11 +302,11 @@ impl Measuring<'_> {
             stop: self.stop,
             look: &mut |glance| progress.look(glance),
         };
-        let (asking, beside) = sessions.split_at_mut(threads.min(sessions.len()));
+        let (asking, background) = sessions.split_at_mut(threads.min(sessions.len()));
         // What runs beside begins when everything else is ready, not before.
         let both = make_ready(asking, &question).and_then(|()| {
             let work = || measure(asking, &question, method);
-            beside::during(beside, &question, work)
+            background_load::during(background, &question, work)
         });
         let mut measured = match both {
             Ok((mut measured, ran)) => {

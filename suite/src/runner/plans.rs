@@ -5,9 +5,9 @@
 
 use mysql::prelude::Queryable;
 
+use crate::engines::Engine;
 use crate::error::{Result, StatementContext};
 use crate::results::record::{Plan, PlanStep};
-use crate::target::Engine;
 use crate::workload::{Client, Counters, Workload};
 
 /// Asks for the plans of those cells of a workload that are one `SELECT`, on all engines; the first

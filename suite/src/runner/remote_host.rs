@@ -9,11 +9,11 @@ use super::host::{Host, Kept};
 use super::loading::{Loading, Place, TableFile};
 use super::request::Request;
 use super::server_host::{Ending, ServerHost};
+use crate::engines::mariadb::MariaDb;
+use crate::engines::settings::{check_engines, global_variables, noted};
+use crate::engines::{Engine, ServerUrl, Session, Target};
 use crate::error::{Result, StatementContext, SuiteError};
 use crate::results::record::{Elsewhere, RunSettings};
-use crate::target::mariadb::MariaDb;
-use crate::target::settings::{check_engines, global_variables, noted};
-use crate::target::{Engine, ServerUrl, Session, Target};
 use crate::workload::Workload;
 
 /// A server at a URL.

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
+use crate::engines::ServerUrl;
 use crate::results::record::RunSettings;
 use crate::server::Installation;
-use crate::target::ServerUrl;
 
 /// What is to be run.
 #[derive(Debug, Clone)]

@@ -7,18 +7,18 @@ use std::sync::Arc;
 
 use super::host::{Host, Kept};
 use super::loading::{Loading, Place, TableFile};
+use super::quiesce;
 use super::request::PrivateServer;
-use super::rest;
 use super::server_host::{Ending, ServerHost};
+use crate::engines::mariadb::MariaDb;
+use crate::engines::settings::Settings;
+use crate::engines::{Engine, Session, Target};
 use crate::error::{PathContext, Result, SuiteError};
 use crate::results::record::{Deferred, RunSettings};
 use crate::server::{MemoryLimit, Running, Sandbox, StartOptions, Status};
-use crate::target::mariadb::MariaDb;
-use crate::target::settings::Settings;
-use crate::target::{Engine, Session, Target};
 use crate::workload::Workload;
 
-/// The private server that a sitting runs on.
+/// The private server that a measurement session runs on.
 pub(super) struct SandboxHost<'a> {
     server: &'a PrivateServer,
     keep_data: bool,
@@ -29,7 +29,7 @@ pub(super) struct SandboxHost<'a> {
     sessions: Vec<Box<dyn Session>>,
     /// The limit on the server's memory.
     memory_limit: Option<Arc<MemoryLimit>>,
-    /// Whether the data directory was made in this sitting.
+    /// Whether the data directory was made in this measurement session.
     new_data: bool,
     files: Vec<TableFile>,
 }
@@ -164,7 +164,7 @@ impl Host for SandboxHost<'_> {
         let mut connection = self.target()?.administration()?;
         let process = self.running()?.process;
         let data_dir = self.sandbox.data_dir();
-        rest::drain(&mut connection, (process, &data_dir), engine).map(Some)
+        quiesce::drain(&mut connection, (process, &data_dir), engine).map(Some)
     }
 
     fn recover(&mut self, _: Engine) -> Result<Option<String>> {

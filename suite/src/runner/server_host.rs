@@ -1,14 +1,14 @@
-//! What a sitting asks of the server that it runs on, whoever started it.
+//! What a measurement session asks of the server that it runs on, whoever started it.
 
 use std::collections::BTreeMap;
 
 use super::host::Host;
 use super::loading::{Loading, TableFile};
+use crate::engines::Engine;
 use crate::error::Result;
-use crate::target::Engine;
 use crate::workload::Workload;
 
-/// How a sitting ended.
+/// How a measurement session ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ending {
     /// Everything was measured.
@@ -38,7 +38,7 @@ pub(super) trait ServerHost: Host {
     /// The server's variables that matter, when it is as it must be.
     fn variables(&self, connection: &mut mysql::Conn) -> Result<BTreeMap<String, String>>;
 
-    /// Whether nothing can have been loaded there before this sitting.
+    /// Whether nothing can have been loaded there before this measurement session.
     fn has_new_data(&self) -> bool;
 
     /// Starts the server anew with caches of this size.

@@ -4,11 +4,11 @@ use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{Attribute, Cell, CellAlignment, Color, Row, Table};
 
 use crate::arithmetic;
+use crate::engines::{Engine, Protocol};
 use crate::results::comparison::{Comparison, Group, Summary};
 use crate::results::figure::shown;
 use crate::results::record::{Header, Line, Load, Planned, RunSettings};
 use crate::results::{file, loads};
-use crate::target::{Engine, Protocol};
 
 /// The engine that others are compared with: `InnoDB` if it took part, else the first.
 #[must_use]
@@ -458,7 +458,7 @@ mod tests {
             panic!("a load")
         };
         let store = Line::Load(Load {
-            engine: Engine::Embedded(crate::target::Embedded::Lmdb),
+            engine: Engine::Embedded(crate::engines::Embedded::Lmdb),
             used: Some("every commit synced".to_owned()),
             ..load
         });

@@ -451,7 +451,7 @@ impl Running {
 
 /// Whether a server answers at the socket.
 fn answers(socket: &Path) -> bool {
-    socket.exists() && mysql::Conn::new(crate::target::mariadb::options(socket)).is_ok()
+    socket.exists() && mysql::Conn::new(crate::engines::mariadb::options(socket)).is_ok()
 }
 
 /// mariadbd refuses to run as root unless it is told to; elsewhere it runs as whoever started it.

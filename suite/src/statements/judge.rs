@@ -8,11 +8,11 @@ use super::plan::{names, Plan};
 use super::query::Asked;
 use super::second_opinion::{copies, gone};
 use crate::dice::Dice;
+use crate::engines::Engine;
 use crate::error::{Result, StatementContext};
 use crate::pushdown::answer::{self, agree, brief, difference, Answer};
 use crate::pushdown::queries::Query;
 use crate::pushdown::tables::TABLES;
-use crate::target::Engine;
 
 /// Errors by which a judge loses its snapshot: lock wait timeout (of definitions), deadlock, a table that was defined
 /// anew.

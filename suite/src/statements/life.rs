@@ -12,11 +12,11 @@ use super::plan::names;
 use super::run::Request;
 use super::writer::Writer;
 use crate::dice::Dice;
+use crate::engines::hosted::{self, Hosted};
+use crate::engines::Engine;
 use crate::error::{Result, StatementContext};
 use crate::pushdown::tables::{self, TABLES};
 use crate::runner::interrupt;
-use crate::target::hosted::{self, Hosted};
-use crate::target::Engine;
 
 /// The schema of all tables.
 pub(super) const SCHEMA: &str = "statements";

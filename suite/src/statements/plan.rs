@@ -1,7 +1,7 @@
 //! How a query is run: by settings of the session, and by indexes that are forced or ignored.
 
 use crate::dice::Dice;
-use crate::target::Engine;
+use crate::engines::Engine;
 
 /// What `optimizer_switch` has that is about how rows are found, joined and sorted.
 const SWITCHES: [&str; 31] = [

@@ -5,10 +5,10 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::life::Life;
+use crate::engines::hosted::Hosted;
+use crate::engines::Engine;
 use crate::error::Result;
 use crate::runner::interrupt;
-use crate::target::hosted::Hosted;
-use crate::target::Engine;
 
 /// So many answers that differ may go undecided: a definition that changes in the moment between takes the rows away.
 const FEW_UNDECIDED: u64 = 2;

@@ -7,10 +7,10 @@ use super::life::Shared;
 use super::plan::Plan;
 use super::query::{by_a_key, ids, table};
 use crate::dice::Dice;
+use crate::engines::Engine;
 use crate::error::{Result, StatementContext};
 use crate::pushdown::queries::put;
 use crate::pushdown::tables::{self, COLUMNS};
-use crate::target::Engine;
 
 /// Errors that changes may end with: row changed since the snapshot, duplicates (of keys' names, of rows), no such
 /// key, lock wait timeout, deadlock, no such savepoint, a table defined anew, isolation within a transaction.

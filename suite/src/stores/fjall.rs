@@ -10,9 +10,9 @@ use super::keys_and_values::{self, KeysAndValues};
 use super::question::Question;
 use super::row_bytes;
 use super::store::{failed, Store, StoreReader};
+use crate::engines::RowSink;
 use crate::error::{Result, SuiteError};
 use crate::normal::generator::Row;
-use crate::target::RowSink;
 
 const TITLE: &str = "fjall";
 

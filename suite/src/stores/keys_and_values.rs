@@ -5,8 +5,8 @@ use std::ops::ControlFlow;
 
 use super::question::{give_day, Question, Wanted};
 use super::row_bytes::{self, Entry};
+use crate::engines::{RowSink, Value};
 use crate::error::{Result, SuiteError};
-use crate::target::{RowSink, Value};
 
 /// One snapshot of a store. What is read stays where it is: functions get its bytes there.
 pub trait KeysAndValues {

@@ -11,9 +11,9 @@ use super::keys_and_values::{self, KeysAndValues};
 use super::question::Question;
 use super::row_bytes;
 use super::store::{failed, Store, StoreReader};
+use crate::engines::RowSink;
 use crate::error::{PathContext as _, Result, SuiteError};
 use crate::normal::generator::Row;
-use crate::target::RowSink;
 
 /// The most threads that may read: there is room for each in a file beside the data.
 const MOST_READERS: u32 = 8_192;

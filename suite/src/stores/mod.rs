@@ -34,8 +34,8 @@ pub use self::version::version;
 
 use std::path::Path;
 
+use crate::engines::Embedded;
 use crate::error::Result;
-use crate::target::Embedded;
 
 /// Opens a store in a directory, with so many bytes of cache; a new one with an empty table where the
 /// directory is not there yet.

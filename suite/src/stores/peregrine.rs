@@ -12,9 +12,9 @@ use peregrine::{
 
 use super::question::{give_day, Question, Wanted};
 use super::store::{failed, Store, StoreReader};
+use crate::engines::{self, RowSink};
 use crate::error::Result;
 use crate::normal::generator::Row;
-use crate::target::{self, RowSink};
 
 const TITLE: &str = "Peregrine";
 const TABLE: &str = "normal";
@@ -310,12 +310,12 @@ impl Reader {
             match column {
                 Some(column) => {
                     let row = cursor.row().map_err(error)?;
-                    rows.row(&[target::Value::Bytes(bytes(&row, column)?)]);
+                    rows.row(&[engines::Value::Bytes(bytes(&row, column)?)]);
                 }
                 // A number of fixed length is read where it stands in the key.
                 None => rows.row(&[match cursor.number(&self.state) {
-                    Some(state) => target::Value::Integer(state),
-                    None => target::Value::Other,
+                    Some(state) => engines::Value::Integer(state),
+                    None => engines::Value::Other,
                 }]),
             }
             left -= 1;
@@ -404,12 +404,12 @@ impl StoreReader for Reader {
         match *question {
             Question::Name { id } => self.columns(id, [NAME], |[name]| {
                 rows.row(&[match name {
-                    Value::Bytes(name) => target::Value::Bytes(name),
-                    _ => target::Value::Other,
+                    Value::Bytes(name) => engines::Value::Bytes(name),
+                    _ => engines::Value::Other,
                 }]);
             }),
             Question::Id { id } => self.columns(id, [], |[]| {
-                rows.row(&[target::Value::Integer(id.into())]);
+                rows.row(&[engines::Value::Integer(id.into())]);
             }),
             Question::FirstBirthDay { ids } => {
                 let day = match self.aggregate(ids, Aggregate::Min(DOB))? {
@@ -421,7 +421,7 @@ impl StoreReader for Reader {
             }
             Question::Count { ids } => match self.aggregate(Some(ids), Aggregate::Rows)? {
                 Aggregated::Count(count) => {
-                    rows.row(&[target::Value::Integer(count)]);
+                    rows.row(&[engines::Value::Integer(count)]);
                     Ok(())
                 }
                 _ => Err(failed(TITLE, "a count is no count")),

@@ -1,8 +1,8 @@
 //! What the thirteen queries ask for, for stores without SQL.
 
+use crate::engines::{Datum, RowSink, Value};
 use crate::normal::generator::date;
 use crate::normal::Query;
-use crate::target::{Datum, RowSink, Value};
 
 /// What is asked of table `normal`. Ranges are from the first to the last, both included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use super::question::Question;
 use super::store::StoreReader;
+use crate::engines::{Datum, Engine, Protocol, RowSink, Session, Statement};
 use crate::error::{Result, SuiteError};
 use crate::normal::Query;
-use crate::target::{Datum, Engine, Protocol, RowSink, Session, Statement};
 
 /// A session on a store. It has no thread but that of its client, and no protocol: rows are handed over where
 /// they lie.

@@ -7,9 +7,9 @@ use rusqlite::{params, params_from_iter, Connection, OpenFlags, Statement};
 
 use super::question::{give_day, Question, Wanted};
 use super::store::{failed, Store, StoreReader};
+use crate::engines::{RowSink, Value};
 use crate::error::{PathContext as _, Result, SuiteError};
 use crate::normal::generator::Row;
-use crate::target::{RowSink, Value};
 
 const TITLE: &str = "SQLite";
 

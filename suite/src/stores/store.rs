@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use super::question::Question;
+use crate::engines::RowSink;
 use crate::error::{Result, SuiteError};
 use crate::normal::generator::Row;
-use crate::target::RowSink;
 
 /// A store with table `normal`: primary key `id`, a unique index on `email`, an index on `country_id`,
 /// `state_id`, `city`.

@@ -1,6 +1,6 @@
 //! Which versions of the stores are part of this program.
 
-use crate::target::Embedded;
+use crate::engines::Embedded;
 
 /// The libraries that this program was built with.
 const LOCKED: &str = include_str!("../../../Cargo.lock");

@@ -10,9 +10,9 @@ use super::list::{List, Rows};
 use super::read::Workload;
 use super::transaction::{Ask, Batch, Block, Pick, Rounds, Step, Transaction};
 use crate::dice::Dice;
+use crate::engines::{Datum, Session};
 use crate::error::{Result, SuiteError};
 use crate::normal::Answers;
-use crate::target::{Datum, Session};
 
 /// Errors after which a transaction is begun anew, with the same values: deadlock, lock wait timeout, and
 /// a record that has changed since it was read.

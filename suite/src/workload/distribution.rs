@@ -6,7 +6,7 @@ use super::document::{Node, Section};
 use super::expression::Expression;
 use super::generator::{day_of, fixed_seed, second_of, Draw, Generator, Kind, Piece, Range};
 use super::scope::Scope;
-use crate::target::Datum;
+use crate::engines::Datum;
 
 /// The keys that name a generator.
 pub const KINDS: [&str; 17] = [

@@ -4,7 +4,7 @@
 //! What can't be reckoned (a string plus 1, a division by zero, a number beyond 64 bits) is NULL, and NULL
 //! is neither less nor more than anything; `x = null` asks for it. 0 and NULL are false.
 
-use crate::target::Datum;
+use crate::engines::Datum;
 
 /// Where a variable lies among those of a transaction or row.
 pub type Slot = usize;

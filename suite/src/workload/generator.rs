@@ -9,7 +9,7 @@ use super::expression::{Expression, Slot};
 use super::shuffle::{mix, Shuffle};
 use super::words::{self, Digits};
 use crate::dice::Dice;
-use crate::target::Datum;
+use crate::engines::Datum;
 
 /// What gives a value.
 #[derive(Debug, Clone)]

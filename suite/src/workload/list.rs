@@ -6,7 +6,7 @@ use super::document::Section;
 use super::expression::{Expression, Slot};
 use super::generator::Draw;
 use super::scope::Scope;
-use crate::target::Datum;
+use crate::engines::Datum;
 
 /// The most rows of a list: as many statements are prepared for what is asked of all of them.
 const MOST_ROWS: i64 = 1_000;

@@ -2,7 +2,7 @@
 //!
 //! A workload is a TOML file (docs/workloads.md tells its form), one of those shipped in [`builtin`] or
 //! anybody's own. [`Workload::read`] checks it and looks up its names; a [`Client`] then draws parameters
-//! and runs its transactions on a [`Session`](crate::target::Session), whatever is behind that.
+//! and runs its transactions on a [`Session`](crate::engines::Session), whatever is behind that.
 
 mod beside;
 pub mod builtin;

@@ -9,9 +9,9 @@ use super::problem::Problems;
 use super::scope::{is_name, Counter, Scope};
 use super::table::{Source, Table};
 use super::transaction::Transaction;
+use crate::engines::Statement;
 use crate::error::{Result, SuiteError};
 use crate::normal::Query;
-use crate::target::Statement;
 
 /// The name of the cell of a workload whose transactions are mixed.
 pub const MIX: &str = "mix";

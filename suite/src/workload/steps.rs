@@ -6,7 +6,7 @@ use super::expression::{Expression, Slot};
 use super::list::List;
 use super::scope::Scope;
 use super::transaction::{Ask, Batch, Block, Pick, Rounds, Step};
-use crate::target::Statement;
+use crate::engines::Statement;
 
 /// The most rows that one statement gives to the server.
 const MOST_ROWS: i64 = 10_000;

@@ -6,7 +6,7 @@ use super::expression::{Expression, Slot};
 use super::generator::{Alone, Draw, Generator};
 use super::scope::{is_name, Scope};
 use crate::dice::Dice;
-use crate::target::Datum;
+use crate::engines::Datum;
 
 /// The streams of tables' random numbers begin here; those of parameters lie below.
 const FIRST_STREAM: u64 = 1 << 63;

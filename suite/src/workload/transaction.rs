@@ -9,7 +9,7 @@ use super::list::List;
 use super::scope::{is_name, Scope};
 use super::steps;
 use super::table::Table;
-use crate::target::Statement;
+use crate::engines::Statement;
 
 /// A transaction, or a single query.
 #[derive(Debug, Clone)]

@@ -2,7 +2,7 @@
 
 use super::transaction::Step;
 use super::Workload;
-use crate::target::Statement;
+use crate::engines::Statement;
 
 /// How statements begin that change no table.
 const READING: [&str; 9] = [

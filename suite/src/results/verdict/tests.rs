@@ -23,9 +23,13 @@ fn lines(figures: &[(Engine, [f64; 4])]) -> Vec<Line> {
     lines
 }
 
-fn verdict(lines: &[Line], bars: &str) -> (Verdict, String) {
-    let bars = Bars::read(&format!("engine = \"peregrine\"\n{bars}"), "bars.toml").expect("bars");
-    let verdict = Verdict::of(lines, &bars).expect("a verdict");
+fn verdict(lines: &[Line], thresholds: &str) -> (Verdict, String) {
+    let thresholds = Thresholds::read(
+        &format!("engine = \"peregrine\"\n{thresholds}"),
+        "thresholds.toml",
+    )
+    .expect("thresholds");
+    let verdict = Verdict::of(lines, &thresholds).expect("a verdict");
     let told = verdict.to_string();
     (verdict, told)
 }
@@ -33,13 +37,13 @@ fn verdict(lines: &[Line], bars: &str) -> (Verdict, String) {
 const SAME: [f64; 4] = [100.0; 4];
 
 #[test]
-fn bars_that_are_reached_exactly_hold() {
+fn thresholds_that_are_reached_exactly_hold() {
     let lines = lines(&[
         (Engine::InnoDb, SAME),
         (Engine::Peregrine, [110.0, 220.0, 200.0, 400.0]),
     ]);
-    let bars = "geometric_mean = 2.0\n[least]\nREAD_PK_POINT = 1.1\nREAD_FTS = 2";
-    let (found, told) = verdict(&lines, bars);
+    let thresholds = "geometric_mean = 2.0\n[least]\nREAD_PK_POINT = 1.1\nREAD_FTS = 2";
+    let (found, told) = verdict(&lines, thresholds);
     assert!(found.held(), "{told}");
     assert_eq!((found.below.len(), found.compared), (0, 4));
     // 1.1 × 2.2 × 2 × 4 = 19.36, whose fourth root is 2.098
@@ -125,8 +129,8 @@ fn figures_must_rise_up_to_the_processors() {
 #[test]
 fn what_was_not_measured_or_wrong_does_not_hold() {
     let all = lines(&[(Engine::InnoDb, SAME), (Engine::Peregrine, [200.0; 4])]);
-    let bars = "[least]\nREAD_PK_POINT = 1\nREAD_FTS = 1";
-    assert!(verdict(&all, bars).0.held());
+    let thresholds = "[least]\nREAD_PK_POINT = 1\nREAD_FTS = 1";
+    assert!(verdict(&all, thresholds).0.held());
     let of = |line: &Line, engine: Engine, run: u32| {
         matches!(line, Line::Run(found) if found.engine == engine && found.run == run
             && found.query == "READ_FTS" && found.threads == 4)
@@ -135,7 +139,7 @@ fn what_was_not_measured_or_wrong_does_not_hold() {
     for engine in [Engine::InnoDb, Engine::Peregrine] {
         let mut some = all.clone();
         some.retain(|line| !of(line, engine, 3));
-        let (found, told) = verdict(&some, bars);
+        let (found, told) = verdict(&some, thresholds);
         assert!(!found.held(), "{told}");
         let missing = format!("READ_FTS, 4 threads, text on {}: 2 of 3", engine.title());
         assert!(told.contains(&missing), "{told}");
@@ -151,7 +155,7 @@ fn what_was_not_measured_or_wrong_does_not_hold() {
             }
         }
     }
-    let (found, told) = verdict(&wrong, bars);
+    let (found, told) = verdict(&wrong, thresholds);
     assert!(!found.held());
     assert!(
         told.contains("void, 3 wrong, 0 failed: a value is off"),
@@ -165,8 +169,9 @@ fn what_was_not_measured_or_wrong_does_not_hold() {
     assert!(!found.held());
     assert!(told.contains("READ_ALL: not among"), "{told}");
     // Lines without a header.
-    let bars = Bars::read("engine = \"aria\"\ngeometric_mean = 1", "bars.toml").expect("bars");
-    assert!(Verdict::of(&all[1..], &bars).is_err());
+    let thresholds = Thresholds::read("engine = \"aria\"\ngeometric_mean = 1", "thresholds.toml")
+        .expect("thresholds");
+    assert!(Verdict::of(&all[1..], &thresholds).is_err());
 }
 
 #[test]

@@ -1,6 +1,6 @@
 use super::*;
+use crate::engines::fake::{workload, Behaviour, FakeSession, SLOW};
 use crate::normal::{Generator, Query};
-use crate::target::fake::{workload, Behaviour, FakeSession, SLOW};
 
 fn ask_as(
     query: Query,

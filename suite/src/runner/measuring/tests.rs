@@ -1,8 +1,8 @@
 use super::*;
+use crate::engines::fake::{workload, workload_with, Behaviour, FakeSession};
 use crate::normal::Generator;
 use crate::results::{sample, Comparison};
 use crate::runner::matrix::{done, remaining};
-use crate::target::fake::{workload, workload_with, Behaviour, FakeSession};
 use std::collections::HashSet;
 
 /// A host whose sessions all behave alike, and which notes how often it was brought back.
@@ -66,11 +66,15 @@ impl Host for FakeHost {
 }
 
 /// Measures the sample matrix until `limit` lines are written; then the user interrupts.
-fn sitting(behaviour: Behaviour, lines: &mut Vec<Line>, limit: usize) -> (Result<()>, FakeHost) {
-    sitting_of(&workload(300), behaviour, lines, limit)
+fn measurement_session(
+    behaviour: Behaviour,
+    lines: &mut Vec<Line>,
+    limit: usize,
+) -> (Result<()>, FakeHost) {
+    measured_of(&workload(300), behaviour, lines, limit)
 }
 
-fn sitting_of(
+fn measured_of(
     workload: &Workload,
     behaviour: Behaviour,
     lines: &mut Vec<Line>,
@@ -108,10 +112,10 @@ fn sitting_of(
 #[test]
 fn an_interrupted_matrix_goes_on_where_it_stopped() {
     let mut lines = vec![Line::Header(Box::new(sample::header()))];
-    let (result, _) = sitting(Behaviour::Right, &mut lines, 7);
+    let (result, _) = measurement_session(Behaviour::Right, &mut lines, 7);
     assert!(matches!(result, Err(SuiteError::Interrupted)));
     assert_eq!(lines.len(), 1 + 7);
-    let (result, _) = sitting(Behaviour::Right, &mut lines, usize::MAX);
+    let (result, _) = measurement_session(Behaviour::Right, &mut lines, usize::MAX);
     result.expect("to the end");
     let cells = 2 * 2 * 2;
     assert_eq!(lines.len(), 1 + cells * 3);
@@ -191,7 +195,7 @@ fn the_first_run_of_a_cell_has_its_warm_up_and_those_that_wrote_what_was_put_off
 fn what_ran_beside_is_written_down_and_its_errors_void_the_cell() {
     let writing = workload_with(300, &[("writers", 2), ("writes", 1_000)]);
     let mut lines = Vec::new();
-    let (result, _) = sitting_of(&writing, Behaviour::Right, &mut lines, usize::MAX);
+    let (result, _) = measured_of(&writing, Behaviour::Right, &mut lines, usize::MAX);
     result.expect("to the end");
     for line in &lines {
         let Line::Run(run) = line else {
@@ -202,7 +206,7 @@ fn what_ran_beside_is_written_down_and_its_errors_void_the_cell() {
         assert!(run.is_valid(), "{:?}", run.problem);
     }
     let mut lines = Vec::new();
-    let (result, _) = sitting_of(&writing, Behaviour::WritesFail, &mut lines, usize::MAX);
+    let (result, _) = measured_of(&writing, Behaviour::WritesFail, &mut lines, usize::MAX);
     result.expect("to the end");
     for line in &lines {
         let Line::Run(run) = line else {
@@ -216,7 +220,7 @@ fn what_ran_beside_is_written_down_and_its_errors_void_the_cell() {
 #[test]
 fn wrong_answers_are_written_down_and_void_their_cells() {
     let mut lines = Vec::new();
-    let (result, host) = sitting(Behaviour::OneValueOff, &mut lines, usize::MAX);
+    let (result, host) = measurement_session(Behaviour::OneValueOff, &mut lines, usize::MAX);
     result.expect("to the end");
     assert_eq!(host.recovered, 0);
     for line in &lines {
@@ -240,7 +244,7 @@ fn wrong_answers_are_written_down_and_void_their_cells() {
 #[test]
 fn a_failing_target_is_brought_back_and_its_cells_are_void() {
     let mut lines = Vec::new();
-    let (result, host) = sitting(Behaviour::Fails, &mut lines, usize::MAX);
+    let (result, host) = measurement_session(Behaviour::Fails, &mut lines, usize::MAX);
     result.expect("to the end");
     assert!(host.recovered >= lines.len());
     for line in &lines {

@@ -1,7 +1,7 @@
 //! What a client keeps of a statement's answer.
 
+use crate::engines::{Datum, RowSink, Value};
 use crate::normal::{Answers, Check, Query};
-use crate::target::{Datum, RowSink, Value};
 use crate::workload::transaction::{Ask, Pick, Transaction};
 
 /// Which rows of an answer are kept.

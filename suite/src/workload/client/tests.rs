@@ -2,7 +2,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::*;
-use crate::target::{Engine, Protocol, RowSink, Statement, Value};
+use crate::engines::{Engine, Protocol, RowSink, Statement, Value};
 use crate::workload::Options;
 
 /// A session that writes down what it is asked, and answers as its script says.

@@ -1,5 +1,5 @@
 use super::*;
-use crate::target::Statement;
+use crate::engines::Statement;
 use crate::workload::builtin;
 
 /// A small file that is right.

@@ -132,7 +132,7 @@ fn is_usual_form(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::target::Value;
+    use crate::engines::Value;
 
     fn sql(datum: &Datum) -> String {
         let mut out = String::new();

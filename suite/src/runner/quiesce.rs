@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use mysql::prelude::Queryable;
 
 use super::disk;
+use crate::engines::Engine;
 use crate::error::{Result, StatementContext};
 use crate::results::record::Deferred;
 use crate::server::process::Process;
-use crate::target::Engine;
 
 /// The longest that background work is waited for.
 const LONGEST: Duration = Duration::from_secs(60);

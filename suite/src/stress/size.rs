@@ -2,11 +2,11 @@
 
 use mysql::prelude::Queryable;
 
+use crate::engines::hosted::Hosted;
+use crate::engines::Engine;
 use crate::error::{Result, StatementContext};
 use crate::runner::disk;
 use crate::server::process::Process;
-use crate::target::hosted::Hosted;
-use crate::target::Engine;
 
 /// Bytes taken at one moment. Disk: space that the file system has allocated, not lengths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -2,8 +2,8 @@
 //!
 //! Both engines read past the system's page cache, so that each has its cache alone.
 
-use crate::results::Bars;
-use crate::target::Engine;
+use crate::engines::Engine;
+use crate::results::Thresholds;
 
 /// The queries: points, key ranges and scans, with rows that must be fetched and without.
 pub const QUERIES: [&str; 6] = [
@@ -21,8 +21,8 @@ pub const SERVER_OPTIONS: [&str; 2] =
 
 /// What must be reached: this ratio to `InnoDB` by each of the queries.
 #[must_use]
-pub fn bars(queries: &[String], least: f64) -> Bars {
-    Bars {
+pub fn thresholds(queries: &[String], least: f64) -> Thresholds {
+    Thresholds {
         engine: Engine::Peregrine,
         baseline: Engine::InnoDb,
         least: queries.iter().map(|query| (query.clone(), least)).collect(),

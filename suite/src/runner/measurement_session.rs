@@ -1,4 +1,4 @@
-//! One sitting of the benchmark, from the start of the server to the last line of the results.
+//! One measurement session of the benchmark, from the start of the server to the last line of the results.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -17,13 +17,13 @@ use super::remote_host::{self, RemoteHost};
 use super::request::{Request, Server};
 use super::sandbox_host::SandboxHost;
 use super::server_host::{Ending, ServerHost};
-use super::{beside, interrupt, machine, matrix, plans};
+use super::{background_load, interrupt, machine, matrix, plans};
+use crate::engines::Engine;
 use crate::error::{PathContext, Result, StatementContext, SuiteError};
 use crate::normal::{Answers, Generator};
 use crate::results::file::{self, Journal, FILE_NAME};
 use crate::results::record::{Finish, Header, Line, Load, Planned, RunSettings, FORMAT};
 use crate::stores;
-use crate::target::Engine;
 use crate::workload::{data_file, Mode, Workload};
 
 /// What a complete run found.
@@ -66,7 +66,7 @@ pub fn run(request: &Request) -> Result<Outcome> {
         ));
     }
     let mut progress = Progress::new();
-    let result = sitting(request, &settings, lines, begun, &mut progress);
+    let result = measure_session(request, &settings, lines, begun, &mut progress);
     progress.end();
     result
 }
@@ -86,7 +86,7 @@ fn same_server(settings: &RunSettings, server: &Server) -> Result<()> {
     }
 }
 
-fn sitting(
+fn measure_session(
     request: &Request,
     settings: &RunSettings,
     mut lines: Vec<Line>,
@@ -95,19 +95,19 @@ fn sitting(
 ) -> Result<Outcome> {
     for planned in &settings.workloads {
         let workload = read(planned, settings)?;
-        let sitting = Sitting {
+        let measurement_session = MeasurementSession {
             request,
             settings,
             planned,
             workload: &workload,
         };
-        if sitting.is_done(&lines) {
+        if measurement_session.is_done(&lines) {
             continue;
         }
         if settings.workloads.len() > 1 {
             progress.note(&format!("workload {}: {}", workload.name, workload.about));
         }
-        lines = sitting.run(lines, progress)?;
+        lines = measurement_session.run(lines, progress)?;
     }
     if !lines.iter().any(|line| matches!(line, Line::Finish(_))) {
         let finish = Line::Finish(Finish {
@@ -130,14 +130,14 @@ fn stop_if_asked() -> Result<()> {
 }
 
 /// One workload, on a server of its own: nothing that another one left is in its way.
-struct Sitting<'a> {
+struct MeasurementSession<'a> {
     request: &'a Request,
     settings: &'a RunSettings,
     planned: &'a Planned,
     workload: &'a Workload,
 }
 
-impl Sitting<'_> {
+impl MeasurementSession<'_> {
     fn run(&self, lines: Vec<Line>, progress: &mut Progress) -> Result<Vec<Line>> {
         let answers = self.workload.normal_rows().map(|rows| {
             progress.preparing("computing the right answers");
@@ -170,13 +170,14 @@ impl Sitting<'_> {
                 progress.preparing("starting the server");
                 let name = format!("server-{}", self.workload.name);
                 let dir = self.request.out.join(name);
-                let beside = u32::try_from(beside::sessions(self.workload)).unwrap_or(u32::MAX);
+                let background =
+                    u32::try_from(background_load::sessions(self.workload)).unwrap_or(u32::MAX);
                 let keep = self.request.keep_data;
                 Some(Box::new(SandboxHost::start(
                     server,
                     keep,
                     self.settings,
-                    beside,
+                    background,
                     &dir,
                 )?))
             }
@@ -530,8 +531,8 @@ fn must_be_same(before: &Header, now: &Header) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engines::ServerUrl;
     use crate::results::sample;
-    use crate::target::ServerUrl;
 
     #[test]
     fn results_are_gone_on_with_on_the_server_they_were_begun_on() {

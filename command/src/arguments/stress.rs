@@ -1,5 +1,5 @@
 //! `peregrine bench contention`, `large-transaction`, `held-snapshot`, `memory`,
-//! `checkpoint-stalls`, `recovery-time`, `scan-threads`, `locked-rows` and `batched-join`: the engine under strain.
+//! `checkpoint-stalls`, `recovery-time`, `scan-threads`, `locked-rows` and `batched-join`: the engine under stress.
 
 use clap::Args;
 

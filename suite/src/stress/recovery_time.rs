@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use mysql::prelude::Queryable;
 
 use super::write_load::{self, SCHEMA};
+use crate::engines::hosted::{self, Hosted};
 use crate::error::{Result, StatementContext, SuiteError};
 use crate::runner::interrupt;
-use crate::target::hosted::{self, Hosted};
 
 /// How often the server is asked how long its log is.
 const LOOK: Duration = Duration::from_millis(200);

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 use mysql::prelude::Queryable;
 
 use crate::behaviour::sleeping::Watch;
+use crate::engines::hosted::{self, Hosted};
+use crate::engines::Engine;
 use crate::error::{Result, StatementContext, SuiteError};
-use crate::target::hosted::{self, Hosted};
-use crate::target::Engine;
 
 /// How long the ring may take to close and to be resolved, before it is given up.
 const PATIENCE: Duration = Duration::from_secs(180);
@@ -36,18 +36,18 @@ pub fn close(server: &Hosted, engine: Engine, sessions: u32) -> Result<Ring> {
     hosted::run_all(
         &mut connection,
         &[
-            "CREATE DATABASE IF NOT EXISTS strain".to_owned(),
+            "CREATE DATABASE IF NOT EXISTS stress".to_owned(),
             format!(
-                "CREATE OR REPLACE TABLE strain.ring (id int primary key, n int not null) ENGINE={}",
+                "CREATE OR REPLACE TABLE stress.ring (id int primary key, n int not null) ENGINE={}",
                 engine.sql_name()
             ),
-            format!("INSERT INTO strain.ring VALUES {}", rows.join(", ")),
+            format!("INSERT INTO stress.ring VALUES {}", rows.join(", ")),
         ],
     )?;
     let process = server.process()?;
     let mut prepared = Vec::new();
     for id in 0..sessions {
-        let mut connection = server.connect(Some("strain"))?;
+        let mut connection = server.connect(Some("stress"))?;
         let thread = "SELECT tid FROM information_schema.processlist WHERE id = connection_id()";
         let thread: Option<i32> = connection.query_first(thread).running(thread)?;
         let own = format!("UPDATE ring SET n = n + 1 WHERE id = {id}");

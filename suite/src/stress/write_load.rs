@@ -7,14 +7,14 @@ use mysql::prelude::Queryable;
 use peregrine::{Column, ColumnType, Database, Isolation, Key, Options, TableSchema, Value};
 
 use crate::dice::Dice;
+use crate::engines::hosted::{self, Hosted};
 use crate::error::{Result, StatementContext, SuiteError};
-use crate::target::hosted::{self, Hosted};
 
 /// Bytes of a row's text.
 const TEXT: usize = 100;
 
 /// The schema of a server's table.
-pub const SCHEMA: &str = "strain";
+pub const SCHEMA: &str = "stress";
 
 /// Rows of one transaction while the table is filled.
 const AT_ONCE: u32 = 10_000;

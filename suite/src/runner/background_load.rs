@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::load_generator::{Question, Tally, MOST_ERRORS};
+use crate::engines::{placement, Session};
 use crate::error::Result;
-use crate::target::{placement, Session};
 use crate::workload::{Beside, Client, Workload};
 
 /// What ran beside something.
@@ -166,10 +166,10 @@ fn stream(question: &Question<'_>, transaction: usize, number: u32) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engines::fake::{workload_with, Behaviour, FakeSession};
+    use crate::engines::{Engine, Placement, Protocol};
     use crate::error::SuiteError;
     use crate::normal::Generator;
-    use crate::target::fake::{workload_with, Behaviour, FakeSession};
-    use crate::target::{Engine, Placement, Protocol};
     use crate::workload::Counters;
 
     /// Runs the toggles of `normal` on so many sessions, at that rate, until `work` returns.

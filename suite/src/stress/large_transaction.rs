@@ -9,9 +9,9 @@ use mysql::prelude::Queryable;
 
 use super::size::Size;
 use crate::dice::Dice;
+use crate::engines::hosted::{self, Hosted};
+use crate::engines::Engine;
 use crate::error::{Result, StatementContext};
-use crate::target::hosted::{self, Hosted};
-use crate::target::Engine;
 
 /// Rows of one INSERT.
 const AT_ONCE: u64 = 100_000;
@@ -109,8 +109,8 @@ pub fn run(
     hosted::run_all(
         &mut connection,
         &[
-            "CREATE DATABASE strain".to_owned(),
-            "USE strain".to_owned(),
+            "CREATE DATABASE stress".to_owned(),
+            "USE stress".to_owned(),
             format!(
                 "CREATE TABLE large (id bigint unsigned primary key, k int unsigned not null, \
                  pad varchar(60) not null, key by_k (k)) ENGINE={name}"
@@ -216,7 +216,7 @@ impl Others {
             threads: Vec::new(),
         };
         for session in 0..count {
-            let mut connection = server.connect(Some("strain"))?;
+            let mut connection = server.connect(Some("stress"))?;
             let (stop, done, refused) = (
                 others.stop.clone(),
                 others.done.clone(),

@@ -1,11 +1,11 @@
-//! `peregrine bench contention`, `large-transaction` and `held-snapshot`: servers under strain.
+//! `peregrine bench contention`, `large-transaction` and `held-snapshot`: servers under stress.
 
 use std::process::ExitCode;
 use std::time::Duration;
 
+use peregrine_suite::engines::Engine;
 use peregrine_suite::error::Result;
-use peregrine_suite::strain::{held_snapshot, hot_row, large_transaction, ring};
-use peregrine_suite::target::Engine;
+use peregrine_suite::stress::{held_snapshot, hot_row, large_transaction, ring};
 
 use super::host;
 use super::run::parsed;

@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use mysql::prelude::Queryable;
 
 use super::size::resident_bytes;
+use crate::engines::hosted::Hosted;
+use crate::engines::Engine;
 use crate::error::{Result, StatementContext, SuiteError};
 use crate::runner::interrupt;
-use crate::target::hosted::Hosted;
-use crate::target::Engine;
 
 /// Tables of one schema.
 const A_SCHEMA: u32 = 10_000;

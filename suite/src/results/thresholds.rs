@@ -13,14 +13,14 @@
 
 use std::collections::BTreeMap;
 
+use crate::engines::Engine;
 use crate::error::{Result, SuiteError};
-use crate::target::Engine;
 use crate::workload::document::{parse, Complaints, Node, Section};
 use crate::workload::problem::Problems;
 
-/// The bars of a file.
+/// The thresholds of a file.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Bars {
+pub struct Thresholds {
     /// The engine whose figures are looked at.
     pub engine: Engine,
     /// The engine that `least` and `geometric_mean` compare it with.
@@ -35,24 +35,24 @@ pub struct Bars {
     pub rising: bool,
 }
 
-impl Bars {
+impl Thresholds {
     /// Reads a file; `file` is its name for messages.
     ///
     /// # Errors
     /// [`SuiteError::Workload`] with everything that is wrong.
     pub fn read(text: &str, file: &str) -> Result<Self> {
         let complaints = Complaints::new(text);
-        let bars = parse(text, &complaints).and_then(|document| {
+        let thresholds = parse(text, &complaints).and_then(|document| {
             whole(Section::new(
                 document.get_ref(),
                 0,
-                "a file of bars",
+                "a file of thresholds",
                 &complaints,
             ))
         });
         let all = complaints.into_problems();
-        match bars {
-            Some(bars) if all.is_empty() => Ok(bars),
+        match thresholds {
+            Some(thresholds) if all.is_empty() => Ok(thresholds),
             _ => {
                 let file = file.to_owned();
                 Err(SuiteError::Workload(Problems { file, all }.to_string()))
@@ -61,7 +61,7 @@ impl Bars {
     }
 }
 
-fn whole(mut file: Section<'_, '_>) -> Option<Bars> {
+fn whole(mut file: Section<'_, '_>) -> Option<Thresholds> {
     let own = file.need("engine").and_then(|node| engine(&node));
     let baseline = match file.take("baseline") {
         None => Some(Engine::InnoDb),
@@ -92,10 +92,12 @@ fn whole(mut file: Section<'_, '_>) -> Option<Bars> {
         read.into_iter().collect::<Option<BTreeMap<String, f64>>>()
     });
     if geometric_mean.is_none() && best_of.is_none() && rising.is_none() && least.is_none() {
-        file.complain("a file of bars needs [least], 'geometric_mean', 'best_of' or 'rising_to'");
+        file.complain(
+            "a file of thresholds needs [least], 'geometric_mean', 'best_of' or 'rising_to'",
+        );
     }
     file.end();
-    Some(Bars {
+    Some(Thresholds {
         engine: own?,
         baseline: baseline?,
         least: least.unwrap_or(Some(BTreeMap::new()))?,
@@ -135,8 +137,8 @@ mod tests {
 
     #[test]
     fn a_right_file_is_understood() {
-        let bars = Bars::read(FILE, "bars.toml").expect("right");
-        let expected = Bars {
+        let thresholds = Thresholds::read(FILE, "thresholds.toml").expect("right");
+        let expected = Thresholds {
             engine: Engine::Peregrine,
             baseline: Engine::InnoDb,
             least: BTreeMap::from([("READ_FTS".to_owned(), 1.5)]),
@@ -144,7 +146,7 @@ mod tests {
             best_of: vec![Engine::InnoDb, Engine::Aria],
             rising: true,
         };
-        assert_eq!(bars, expected);
+        assert_eq!(thresholds, expected);
     }
 
     #[test]
@@ -165,15 +167,15 @@ mod tests {
         ] {
             let text = FILE.replace(right, wrong);
             assert_ne!(text, FILE, "{right}");
-            let message = Bars::read(&text, "bars.toml")
+            let message = Thresholds::read(&text, "thresholds.toml")
                 .expect_err("wrong")
                 .to_string();
             assert!(
-                message.contains(&format!("bars.toml:{place}: ")) && message.contains(told),
+                message.contains(&format!("thresholds.toml:{place}: ")) && message.contains(told),
                 "{wrong}: {message}"
             );
         }
-        let message = Bars::read("engine = \"aria\"\n", "bars.toml")
+        let message = Thresholds::read("engine = \"aria\"\n", "thresholds.toml")
             .expect_err("nothing is asked for")
             .to_string();
         assert!(message.contains("needs [least]"), "{message}");
@@ -188,13 +190,13 @@ mod tests {
                 .expect("a workload");
             cells.extend(workload.cells().into_iter().map(str::to_owned));
         }
-        for (text, bars) in [
+        for (text, thresholds) in [
             (include_str!("../../../verify/reads.toml"), 13),
             (include_str!("../../../verify/reads-best.toml"), 0),
             (include_str!("../../../verify/join.toml"), 1),
         ] {
-            let read = Bars::read(text, "a file of verify").expect("right");
-            assert_eq!(read.least.len(), bars);
+            let read = Thresholds::read(text, "a file of verify").expect("right");
+            assert_eq!(read.least.len(), thresholds);
             assert!(read.least.keys().all(|query| cells.contains(query)));
         }
     }

@@ -311,7 +311,7 @@ fn checkpoints(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::strain::write_load::Writer;
+    use crate::stress::write_load::Writer;
 
     /// Writers that wait while a checkpoint runs, as long as it runs.
     struct Waits {

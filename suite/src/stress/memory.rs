@@ -12,10 +12,10 @@ use mysql::prelude::Queryable;
 use super::memory_load::{Role, Session, Sizes, Trouble, SCHEMA};
 use super::size::resident_bytes;
 use crate::dice::Dice;
+use crate::engines::hosted::{self, Hosted};
 use crate::error::{Result, SuiteError};
 use crate::runner::interrupt;
 use crate::server::MemoryLimit;
-use crate::target::hosted::{self, Hosted};
 
 /// Errors with which a statement may end here: a lock not granted, a deadlock, no memory (for the
 /// statement, for sorting), a statement ended at the end of the test.

@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 use mysql::prelude::Queryable;
 use mysql::Conn;
 
+use crate::engines::hosted::{self, Hosted};
+use crate::engines::Engine;
 use crate::error::{Result, StatementContext, SuiteError};
 use crate::runner::interrupt;
-use crate::target::hosted::{self, Hosted};
-use crate::target::Engine;
 
 /// How many times as fast batches must be as single rows.
 const LEAST_GAIN: f64 = 2.0;

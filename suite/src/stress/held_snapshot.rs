@@ -10,10 +10,10 @@ use mysql::prelude::Queryable;
 use super::refusal;
 use super::size::Size;
 use crate::dice::Dice;
+use crate::engines::hosted::{self, Hosted};
+use crate::engines::Engine;
 use crate::error::{Result, StatementContext, SuiteError};
 use crate::runner::interrupt::sleep;
-use crate::target::hosted::{self, Hosted};
-use crate::target::Engine;
 
 /// Growth that nobody minds, in bytes.
 const SMALL: u64 = 64 << 20;
@@ -143,8 +143,8 @@ pub fn run(server: &Hosted, request: &Request, mut told: impl FnMut(&str)) -> Re
     hosted::run_all(
         &mut reader,
         &[
-            "CREATE DATABASE strain".to_owned(),
-            "USE strain".to_owned(),
+            "CREATE DATABASE stress".to_owned(),
+            "USE stress".to_owned(),
             format!(
                 "CREATE TABLE held (id int unsigned primary key, n bigint not null, pad varchar(100) not null) \
                  ENGINE={}",
@@ -158,7 +158,7 @@ pub fn run(server: &Hosted, request: &Request, mut told: impl FnMut(&str)) -> Re
     )?;
     let mut connections = Vec::new();
     for _ in 0..request.writers {
-        connections.push(server.connect(Some("strain"))?);
+        connections.push(server.connect(Some("stress"))?);
     }
     let stop = AtomicBool::new(false);
     let (done, refused) = (AtomicU64::new(0), AtomicU64::new(0));

@@ -1,4 +1,4 @@
-//! Engines under strain: many sessions at one row, a ring of sessions that wait for each other, a
+//! Engines under stress: many sessions at one row, a ring of sessions that wait for each other, a
 //! transaction larger than the cache, a snapshot held while others write, checkpoints and kills under
 //! full write load, a mixed load within a hard limit on memory, very many tables, very many locked rows, a scan by several
 //! threads, and a join through a secondary key.

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use mysql::prelude::Queryable;
 
 use super::refusal;
+use crate::engines::hosted::{self, Hosted};
+use crate::engines::Engine;
 use crate::error::{Result, StatementContext, SuiteError};
-use crate::target::hosted::{self, Hosted};
-use crate::target::Engine;
 
 /// What one engine does at one number of sessions.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -69,17 +69,17 @@ fn once(server: &Hosted, engine: Engine, count: u32, run: Duration) -> Result<Th
     hosted::run_all(
         &mut connection,
         &[
-            "CREATE DATABASE IF NOT EXISTS strain".to_owned(),
+            "CREATE DATABASE IF NOT EXISTS stress".to_owned(),
             format!(
-                "CREATE OR REPLACE TABLE strain.hot (id int primary key, n bigint not null) ENGINE={}",
+                "CREATE OR REPLACE TABLE stress.hot (id int primary key, n bigint not null) ENGINE={}",
                 engine.sql_name()
             ),
-            "INSERT INTO strain.hot VALUES (1, 0)".to_owned(),
+            "INSERT INTO stress.hot VALUES (1, 0)".to_owned(),
         ],
     )?;
     let mut connections = Vec::new();
     for _ in 0..count {
-        connections.push(server.connect(Some("strain"))?);
+        connections.push(server.connect(Some("stress"))?);
     }
     let begin = Barrier::new(count as usize + 1);
     let stop = AtomicBool::new(false);
@@ -117,7 +117,7 @@ fn once(server: &Hosted, engine: Engine, count: u32, run: Duration) -> Result<Th
     if let Some(fault) = failed.into_inner().unwrap_or_default() {
         return Err(SuiteError::Server(fault));
     }
-    let statement = "SELECT n FROM strain.hot";
+    let statement = "SELECT n FROM stress.hot";
     let value: Option<u64> = connection.query_first(statement).running(statement)?;
     let value = value.ok_or_else(|| SuiteError::Server("the hot row is gone".to_owned()))?;
     Ok(Throughput {

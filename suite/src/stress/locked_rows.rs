@@ -8,10 +8,10 @@ use mysql::prelude::Queryable;
 use mysql::Conn;
 
 use super::size::resident_bytes;
+use crate::engines::hosted::{self, Hosted};
+use crate::engines::Engine;
 use crate::error::{Result, StatementContext, SuiteError};
 use crate::runner::interrupt;
-use crate::target::hosted::{self, Hosted};
-use crate::target::Engine;
 
 /// What the server may take more with the locks than without.
 const MOST_BYTES: u64 = 64 << 20;
