@@ -347,7 +347,7 @@ fn thresholds_need_results_and_a_file_that_is_right() {
         .stderr(contains("thresholds.toml:1:10: unknown engine 'falcon'"));
     std::fs::write(
         dir.path().join("thresholds.toml"),
-        "engine = 'aria'\n[least]\nREAD_FTS = 1\n",
+        "engine = 'aria'\n[minimum]\nREAD_FTS = 1\n",
     )
     .expect("written");
     peregrine(&dir)

@@ -24,36 +24,36 @@ pub fn ratio(value: f64, baseline: f64) -> Option<f64> {
 
 /// The largest of the values.
 #[must_use]
-pub fn best(values: impl IntoIterator<Item = f64>) -> Option<f64> {
-    values.into_iter().fold(None, |best, value| {
-        Some(best.map_or(value, |best: f64| best.max(value)))
+pub fn maximum(values: impl IntoIterator<Item = f64>) -> Option<f64> {
+    values.into_iter().fold(None, |highest, value| {
+        Some(highest.map_or(value, |highest: f64| highest.max(value)))
     })
 }
 
 /// The smallest of the values.
 #[must_use]
-pub fn least(values: impl IntoIterator<Item = f64>) -> Option<f64> {
-    values.into_iter().fold(None, |least, value| {
-        Some(least.map_or(value, |least: f64| least.min(value)))
+pub fn minimum(values: impl IntoIterator<Item = f64>) -> Option<f64> {
+    values.into_iter().fold(None, |minimum, value| {
+        Some(minimum.map_or(value, |minimum: f64| minimum.min(value)))
     })
 }
 
-/// How far the runs of one cell lie apart: the most less the least of their figures. `None` of fewer
+/// How far the runs of one cell lie apart: the maximum less the minimum of their figures. `None` of fewer
 /// than two, which say nothing about it.
 #[must_use]
 pub fn spread(runs: &[f64]) -> Option<f64> {
-    let apart = best(runs.iter().copied())? - least(runs.iter().copied())?;
+    let apart = maximum(runs.iter().copied())? - minimum(runs.iter().copied())?;
     (runs.len() > 1).then_some(apart)
 }
 
-/// Whether chance may have decided which of two cells is the faster: their figures, the best of their
+/// Whether chance may have decided which of two cells is the faster: their figures, the highest of their
 /// runs, are no further apart than the runs of either. `None` where one of them has fewer than two runs.
 ///
 /// Of two cells of the same thing three runs each are told apart, wrongly, about 3 to 7 times in a hundred
 /// (figures that vary to one side, or to both); five runs each less than once.
 #[must_use]
 pub fn tie(runs: &[f64], others: &[f64]) -> Option<bool> {
-    let apart = best(runs.iter().copied())? - best(others.iter().copied())?;
+    let apart = maximum(runs.iter().copied())? - maximum(others.iter().copied())?;
     Some(apart.abs() <= spread(runs)?.max(spread(others)?))
 }
 
@@ -86,10 +86,10 @@ mod tests {
 
     #[test]
     fn extremes() {
-        assert_eq!(best([3.0, 7.0, 5.0]), Some(7.0));
-        assert_eq!(least([3.0, 7.0, 5.0]), Some(3.0));
-        assert_eq!(best([]), None);
-        assert_eq!(least([]), None);
+        assert_eq!(maximum([3.0, 7.0, 5.0]), Some(7.0));
+        assert_eq!(minimum([3.0, 7.0, 5.0]), Some(3.0));
+        assert_eq!(maximum([]), None);
+        assert_eq!(minimum([]), None);
     }
 
     #[test]

@@ -54,7 +54,7 @@ fn every_store_answers_right() {
     // How fast each was depends on the machine; what was promised is told either way.
     let line = outcome.to_string();
     assert_eq!(line.starts_with("held"), outcome.held(), "{line}");
-    assert!(line.contains("× LMDB (1 wanted)") && line.contains("× redb (3 wanted)"));
+    assert!(line.contains("× LMDB (1 required)") && line.contains("× redb (3 required)"));
 }
 
 #[test]

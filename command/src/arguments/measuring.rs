@@ -198,7 +198,7 @@ pub struct NullArguments {
     pub run_time: f64,
     /// How many times the rate of the fastest server cell the clients must reach there.
     #[arg(long, default_value_t = 20.0)]
-    pub least: f64,
+    pub minimum: f64,
 }
 
 /// How much data, how little cache, and what is asked for.
@@ -218,7 +218,7 @@ pub struct LargerThanMemoryArguments {
     pub threads: Vec<u32>,
     /// The ratio to `InnoDB` that every cell must reach.
     #[arg(long, default_value_t = 1.5)]
-    pub least: f64,
+    pub minimum: f64,
     /// Warm-up before each cell, in seconds.
     #[arg(long, value_name = "SECONDS", default_value = "3", value_parser = seconds)]
     pub warm_up: f64,

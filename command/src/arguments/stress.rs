@@ -202,7 +202,7 @@ pub struct ScanThreadsArguments {
     pub rounds: u32,
     /// How many times as fast as one thread several must be.
     #[arg(long, value_name = "TIMES", default_value_t = 1.8)]
-    pub least: f64,
+    pub minimum: f64,
     /// Size of the cache, which must hold everything, e.g. 1G.
     #[arg(long, default_value = "1G", value_parser = bytes)]
     pub cache: u64,

@@ -33,7 +33,7 @@ pub fn run(arguments: &LargerThanMemoryArguments) -> Result<ExitCode> {
         [] => QUERIES.map(str::to_owned).to_vec(),
         some => some.to_vec(),
     };
-    let thresholds = thresholds(&queries, arguments.least);
+    let thresholds = thresholds(&queries, arguments.minimum);
     let settings = settings(&RunArguments {
         workload: vec!["normal".to_owned()],
         engines: [Engine::InnoDb, Engine::Peregrine]

@@ -21,7 +21,12 @@ pub fn run(arguments: &NullArguments) -> Result<ExitCode> {
     let latest = || -> PathBuf { target_directory().join("bench").join("latest") };
     let dir = arguments.dir.clone().unwrap_or_else(latest);
     let time = Duration::from_secs_f64(arguments.run_time);
-    let costs = Costs::measure(&file::read(&dir)?, time, arguments.least, interrupt::flag())?;
+    let costs = Costs::measure(
+        &file::read(&dir)?,
+        time,
+        arguments.minimum,
+        interrupt::flag(),
+    )?;
     println!("{costs}");
     Ok(status(costs.held()))
 }

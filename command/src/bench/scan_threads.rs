@@ -24,7 +24,7 @@ pub fn run(arguments: &ScanThreadsArguments) -> Result<ExitCode> {
         threads: arguments.threads as usize,
         rounds: arguments.rounds,
         cache_bytes: arguments.cache,
-        least: arguments.least,
+        minimum: arguments.minimum,
     };
     let found = scan_threads::run(&request, &dir.join("db"));
     std::fs::remove_dir_all(&dir).at("cannot remove", &dir)?;

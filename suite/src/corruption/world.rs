@@ -147,8 +147,8 @@ struct Maker {
 }
 
 impl Maker {
-    fn bytes(&mut self, least: usize, most: usize) -> OwnedValue {
-        let len = least + self.random.next_u32() as usize % (most - least + 1);
+    fn bytes(&mut self, minimum: usize, most: usize) -> OwnedValue {
+        let len = minimum + self.random.next_u32() as usize % (most - minimum + 1);
         let mut bytes = vec![0; len];
         self.random.fill_bytes(&mut bytes);
         OwnedValue::Bytes(bytes)

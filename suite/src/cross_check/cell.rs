@@ -144,8 +144,8 @@ pub fn table(cells: &[Cell], limits: Limits, tool: &str, (unit, each): (&str, &s
     let mut head = vec![
         unit.to_owned(),
         "threads".to_owned(),
-        "ours (least to most)".to_owned(),
-        format!("{tool} (least to most)"),
+        "ours (minimum to most)".to_owned(),
+        format!("{tool} (minimum to most)"),
         "ratio".to_owned(),
         format!("client µs a {each}"),
         format!("server µs a {each}"),
@@ -161,8 +161,8 @@ pub fn table(cells: &[Cell], limits: Limits, tool: &str, (unit, each): (&str, &s
         if let Some(figures) = cell.figures() {
             let Figures { ours, theirs, .. } = &figures;
             let rate = |of: &Medians| {
-                let (least, most) = of.between;
-                format!("{} ({} to {})", short(of.rate), short(least), short(most))
+                let (minimum, most) = of.between;
+                format!("{} ({} to {})", short(of.rate), short(minimum), short(most))
             };
             row.extend([
                 rate(ours),

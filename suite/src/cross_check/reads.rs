@@ -184,9 +184,13 @@ impl fmt::Display for Outcome {
         let figures = |part: &dyn Fn(&cell::Figures) -> f64| {
             let all = self.cells.iter().filter_map(Cell::figures);
             let all: Vec<f64> = all.map(|figures| part(&figures)).collect();
-            let least = crate::arithmetic::least(all.iter().copied());
-            let most = crate::arithmetic::best(all.iter().copied());
-            format!("{:.2} to {:.2}", least.unwrap_or(0.0), most.unwrap_or(0.0))
+            let minimum = crate::arithmetic::minimum(all.iter().copied());
+            let most = crate::arithmetic::maximum(all.iter().copied());
+            format!(
+                "{:.2} to {:.2}",
+                minimum.unwrap_or(0.0),
+                most.unwrap_or(0.0)
+            )
         };
         write!(
             out,

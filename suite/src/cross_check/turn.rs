@@ -55,7 +55,7 @@ impl Medians {
         let rates = || turns.iter().filter_map(rate);
         Some(Self {
             rate: of(&rate).filter(|rate| *rate > 0.0)?,
-            between: (arithmetic::least(rates())?, arithmetic::best(rates())?),
+            between: (arithmetic::minimum(rates())?, arithmetic::maximum(rates())?),
             server_us: of(&|turn| each(turn.server_cpu, turn))?,
             client_us: of(&|turn| each(turn.client_cpu, turn))?,
             statements: of(&|turn| arithmetic::ratio(turn.statements? as f64, turn.done as f64)),

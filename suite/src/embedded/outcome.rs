@@ -255,7 +255,7 @@ impl fmt::Display for Outcome {
                     Some(ratio) => write!(f, ", {ratio:.2} × {}", store.title)?,
                     None => write!(f, ", {} void", store.title)?,
                 }
-                write!(f, " ({wanted:.0} wanted)")?;
+                write!(f, " ({wanted:.0} required)")?;
             }
         }
         let scan = self.store(OURS).and_then(StoreOutcome::scanned);

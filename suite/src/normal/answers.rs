@@ -138,8 +138,8 @@ impl Answers {
         let to = usize::try_from(last.min(self.rows)).ok()?;
         let days = self.birth_days.get(from..to)?;
         // NULL is 0, which wrapping makes the largest, so that the loop has no branch.
-        let least = days.iter().map(|day| day.wrapping_sub(1)).min()?;
-        (least != u16::MAX).then_some(least)
+        let minimum = days.iter().map(|day| day.wrapping_sub(1)).min()?;
+        (minimum != u16::MAX).then_some(minimum)
     }
 
     /// The first day of birth in the whole table.
@@ -239,8 +239,8 @@ mod tests {
     fn answers_equal_those_found_by_looking_at_every_row() {
         let rows = all_rows(11);
         let answers = Answers::compute(&Generator::new(11, ROWS), |_| ());
-        let least = rows.iter().filter_map(|row| row.birth_day).min();
-        assert_eq!(answers.first_birth_day_of_all(), least);
+        let minimum = rows.iter().filter_map(|row| row.birth_day).min();
+        assert_eq!(answers.first_birth_day_of_all(), minimum);
 
         let mut runner = proptest::test_runner::TestRunner::default();
         runner

@@ -126,7 +126,7 @@ fn aggregate(dice: &mut Dice) -> String {
     match dice.below(if adds { 7 } else { 4 }) {
         0 => "COUNT(*)".to_owned(),
         1 => format!("COUNT({name})"),
-        // Which of equal words is the least depends on the order.
+        // Which of equal words is the minimum depends on the order.
         2 if column.kind != Kind::Word => format!("MIN({name})"),
         3 if column.kind != Kind::Word => format!("MAX({name})"),
         4 | 5 => format!("SUM({name})"),

@@ -119,8 +119,8 @@ fn size(series: &Series<'_>, workload: &str) -> Option<String> {
 
 /// The figures of a group, the best in bold.
 fn cells(group: &Group, unit: &str, series: &[Series<'_>], against: Option<&Series<'_>>) -> String {
-    let figure = |of: &Series<'_>| arithmetic::best(of.rates(group)?);
-    let best = arithmetic::best(series.iter().filter_map(figure));
+    let figure = |of: &Series<'_>| arithmetic::maximum(of.rates(group)?);
+    let best = arithmetic::maximum(series.iter().filter_map(figure));
     let base = against.and_then(|of| Some((of, of.rates(group)?, figure(of)?)));
     let mut text = String::new();
     for one in series {

@@ -123,12 +123,12 @@ fn cards(lines: &[Line]) -> Vec<Card> {
                 good: summary.mean >= 1.0,
             });
             cards.push(Card {
-                figure: format!("{:.2}×", summary.least.0),
+                figure: format!("{:.2}×", summary.minimum.0),
                 text: format!(
-                    "least of all cells: {}, {} threads",
-                    summary.least.1.query, summary.least.1.threads
+                    "minimum of all cells: {}, {} threads",
+                    summary.minimum.1.query, summary.minimum.1.threads
                 ),
-                good: summary.least.0 >= 1.0,
+                good: summary.minimum.0 >= 1.0,
             });
         }
         if let Some(ratio) = loading(lines, engine, baseline) {

@@ -122,10 +122,10 @@ fn loads(series: &[Series<'_>], workload: &str) -> Vec<LoadRow> {
         .iter()
         .filter_map(|series| Some((series, series.load(workload)?)))
         .collect();
-    let longest = arithmetic::best(found.iter().map(|(_, load)| load.seconds));
-    let largest = arithmetic::best(found.iter().map(|(_, load)| load.disk_bytes as f64));
+    let longest = arithmetic::maximum(found.iter().map(|(_, load)| load.seconds));
+    let largest = arithmetic::maximum(found.iter().map(|(_, load)| load.disk_bytes as f64));
     let slowest = |time: fn(&Load) -> Option<f64>| {
-        arithmetic::best(found.iter().filter_map(|(_, load)| time(load)))
+        arithmetic::maximum(found.iter().filter_map(|(_, load)| time(load)))
     };
     let (by_insert, by_index) = (slowest(|load| load.insert_s), slowest(|load| load.index_s));
     let percent = |value: f64, of: Option<f64>| {

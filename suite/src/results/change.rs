@@ -143,8 +143,8 @@ fn change(
     let unit = after.runs(group, engine).first()?.unit.clone();
     let (runs, others) = (after.rates(group, engine)?, before.rates(group, engine)?);
     let (after, before) = (
-        arithmetic::best(runs.iter().copied())?,
-        arithmetic::best(others.iter().copied())?,
+        arithmetic::maximum(runs.iter().copied())?,
+        arithmetic::maximum(others.iter().copied())?,
     );
     let ratio = arithmetic::ratio(after, before)?;
     Some(Change {

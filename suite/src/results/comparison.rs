@@ -45,7 +45,7 @@ pub struct Summary {
     /// The geometric mean of the ratios.
     pub mean: f64,
     /// The smallest ratio, and where.
-    pub least: (f64, Group),
+    pub minimum: (f64, Group),
     /// How many cells were compared.
     pub cells: usize,
     /// How many cells of the engine could not be: of either side one failed or was wrongly answered.
@@ -115,7 +115,7 @@ impl Comparison {
     /// The figure of a cell: the best of its runs, if they count.
     #[must_use]
     pub fn figure(&self, group: &Group, engine: Engine) -> Option<f64> {
-        arithmetic::best(self.rates(group, engine)?)
+        arithmetic::maximum(self.rates(group, engine)?)
     }
 
     /// Whether the figures of two engines in a group are no further apart than runs are; `None` where that
@@ -147,7 +147,7 @@ impl Comparison {
             mean: arithmetic::geometric_mean(&values)?,
             cells: ratios.len(),
             void: mine - ratios.len(),
-            least: ratios.into_iter().min_by(|a, b| a.0.total_cmp(&b.0))?,
+            minimum: ratios.into_iter().min_by(|a, b| a.0.total_cmp(&b.0))?,
         })
     }
 
@@ -219,8 +219,8 @@ mod tests {
             .expect("a summary");
         // 4 × 1 × ½ × ½ = 1
         assert!((summary.mean - 1.0).abs() < 1e-12);
-        assert!((summary.least.0 - 0.5).abs() < 1e-12);
-        assert_eq!(summary.least.1.query, "READ_FTS");
+        assert!((summary.minimum.0 - 0.5).abs() < 1e-12);
+        assert_eq!(summary.minimum.1.query, "READ_FTS");
         assert_eq!((summary.cells, summary.void), (4, 0));
         assert_eq!(comparison.summary(Engine::Aria, Engine::InnoDb), None);
     }

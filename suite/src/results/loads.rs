@@ -1,10 +1,10 @@
 //! What loading took, over all its runs.
 
 use super::record::{Line, Load};
-use crate::arithmetic::least;
+use crate::arithmetic::minimum;
 use crate::engines::Engine;
 
-/// The loading of an engine's tables for a workload: each time is the least of its runs, and sizes are those
+/// The loading of an engine's tables for a workload: each time is the minimum of its runs, and sizes are those
 /// of the first run, when no other table had been in the files. A run that is there twice counts as it
 /// was last.
 #[must_use]
@@ -20,7 +20,7 @@ pub fn of(lines: &[Line], workload: &str, engine: Engine) -> Option<Load> {
     }
     let first = runs.iter().min_by_key(|load| load.run)?;
     let least_of =
-        |time: &dyn Fn(&Load) -> Option<f64>| least(runs.iter().filter_map(|load| time(load)));
+        |time: &dyn Fn(&Load) -> Option<f64>| minimum(runs.iter().filter_map(|load| time(load)));
     Some(Load {
         seconds: least_of(&|load| Some(load.seconds)).unwrap_or(first.seconds),
         load_data_s: least_of(&|load| Some(load.load_data_s)).unwrap_or(first.load_data_s),

@@ -7,7 +7,7 @@
 //! best_of = ["innodb", "myisam"]     # every cell at least as fast as the best of these
 //! rising_to = "cores"                # each step of threads faster than the one before, up to so many
 //!
-//! [least]                            # the ratio to the baseline, by query
+//! [minimum]                            # the ratio to the baseline, by query
 //! READ_FTS = 20.0
 //! ```
 
@@ -23,11 +23,11 @@ use crate::workload::problem::Problems;
 pub struct Thresholds {
     /// The engine whose figures are looked at.
     pub engine: Engine,
-    /// The engine that `least` and `geometric_mean` compare it with.
+    /// The engine that `minimum` and `geometric_mean` compare it with.
     pub baseline: Engine,
-    /// By query: the least ratio to the baseline that each of its cells must have.
-    pub least: BTreeMap<String, f64>,
-    /// The least geometric mean of the ratios to the baseline over all cells.
+    /// By query: the minimum ratio to the baseline that each of its cells must have.
+    pub minimum: BTreeMap<String, f64>,
+    /// The minimum geometric mean of the ratios to the baseline over all cells.
     pub geometric_mean: Option<f64>,
     /// The engines of which the best must not be faster in any cell.
     pub best_of: Vec<Engine>,
@@ -82,8 +82,8 @@ fn whole(mut file: Section<'_, '_>) -> Option<Thresholds> {
         }
         known.then_some(true)
     });
-    let least = file.take("least").map(|node| {
-        let section = node.section("'least'")?;
+    let minimum = file.take("minimum").map(|node| {
+        let section = node.section("'minimum'")?;
         let read = section.entries().into_iter().map(|(query, node)| {
             let what = format!("the bar of {}", query.text);
             Some((query.text.to_owned(), ratio(&node, &what)?))
@@ -91,16 +91,16 @@ fn whole(mut file: Section<'_, '_>) -> Option<Thresholds> {
         let read: Vec<Option<(String, f64)>> = read.collect();
         read.into_iter().collect::<Option<BTreeMap<String, f64>>>()
     });
-    if geometric_mean.is_none() && best_of.is_none() && rising.is_none() && least.is_none() {
+    if geometric_mean.is_none() && best_of.is_none() && rising.is_none() && minimum.is_none() {
         file.complain(
-            "a file of thresholds needs [least], 'geometric_mean', 'best_of' or 'rising_to'",
+            "a file of thresholds needs [minimum], 'geometric_mean', 'best_of' or 'rising_to'",
         );
     }
     file.end();
     Some(Thresholds {
         engine: own?,
         baseline: baseline?,
-        least: least.unwrap_or(Some(BTreeMap::new()))?,
+        minimum: minimum.unwrap_or(Some(BTreeMap::new()))?,
         geometric_mean: match geometric_mean {
             None => None,
             Some(mean) => Some(mean?),
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     const FILE: &str = "engine = \"peregrine\"\nbaseline = \"innodb\"\ngeometric_mean = 2\n\
-                        best_of = [\"innodb\", \"aria\"]\nrising_to = \"cores\"\n[least]\nREAD_FTS = 1.5\n";
+                        best_of = [\"innodb\", \"aria\"]\nrising_to = \"cores\"\n[minimum]\nREAD_FTS = 1.5\n";
 
     #[test]
     fn a_right_file_is_understood() {
@@ -141,7 +141,7 @@ mod tests {
         let expected = Thresholds {
             engine: Engine::Peregrine,
             baseline: Engine::InnoDb,
-            least: BTreeMap::from([("READ_FTS".to_owned(), 1.5)]),
+            minimum: BTreeMap::from([("READ_FTS".to_owned(), 1.5)]),
             geometric_mean: Some(2.0),
             best_of: vec![Engine::InnoDb, Engine::Aria],
             rising: true,
@@ -163,7 +163,7 @@ mod tests {
             ("\"aria\"", "3", "4:22", "must be a string"),
             ("\"cores\"", "\"16\"", "5:13", "\"cores\""),
             ("FTS = 1.5", "FTS = \"fast\"", "7:12", "the bar of READ_FTS"),
-            ("[least]", "[most]", "6:2", "unknown key 'most'"),
+            ("[minimum]", "[most]", "6:2", "unknown key 'most'"),
         ] {
             let text = FILE.replace(right, wrong);
             assert_ne!(text, FILE, "{right}");
@@ -178,7 +178,7 @@ mod tests {
         let message = Thresholds::read("engine = \"aria\"\n", "thresholds.toml")
             .expect_err("nothing is asked for")
             .to_string();
-        assert!(message.contains("needs [least]"), "{message}");
+        assert!(message.contains("needs [minimum]"), "{message}");
     }
 
     #[test]
@@ -196,8 +196,8 @@ mod tests {
             (include_str!("../../../verify/join.toml"), 1),
         ] {
             let read = Thresholds::read(text, "a file of verify").expect("right");
-            assert_eq!(read.least.len(), thresholds);
-            assert!(read.least.keys().all(|query| cells.contains(query)));
+            assert_eq!(read.minimum.len(), thresholds);
+            assert!(read.minimum.keys().all(|query| cells.contains(query)));
         }
     }
 }

@@ -23,8 +23,8 @@ pub struct Verdict {
     pub compared: usize,
     /// Cells of the baseline that the mean is of, and the mean.
     mean: (usize, Option<f64>),
-    /// The comparison with the least ratio to its bar.
-    least: Option<Compared>,
+    /// The comparison with the minimum ratio to its bar.
+    minimum: Option<Compared>,
     /// What ran beside an engine's measured cells: how many a second.
     beside: BTreeMap<Engine, f64>,
 }
@@ -42,7 +42,7 @@ pub struct Compared {
     pub bar: f64,
     /// The ratio of the best runs.
     pub ratio: f64,
-    /// The figures of all runs, from the least on.
+    /// The figures of all runs, in ascending order.
     pub runs: Vec<f64>,
     /// Those that it is compared with.
     pub others: Vec<f64>,
@@ -93,12 +93,12 @@ impl Verdict {
                 missing: Vec::new(),
                 compared: 0,
                 mean: (0, None),
-                least: None,
+                minimum: None,
                 beside: beside(lines),
             },
             ratios: Vec::new(),
         };
-        for query in thresholds.least.keys() {
+        for query in thresholds.minimum.keys() {
             let mut cells = settings.workloads.iter().flat_map(|planned| &planned.cells);
             if !cells.any(|cell| cell == query) {
                 judging
@@ -133,9 +133,9 @@ impl Verdict {
     /// Whether everything holds: nothing below, nothing missing, and something was compared.
     #[must_use]
     pub fn held(&self) -> bool {
-        let mean = self.thresholds.geometric_mean.is_none_or(|least| {
+        let mean = self.thresholds.geometric_mean.is_none_or(|minimum| {
             let (_, mean) = self.mean;
-            mean.is_some_and(|mean| mean >= least)
+            mean.is_some_and(|mean| mean >= minimum)
         });
         let something = self.compared > 0 || self.thresholds.geometric_mean.is_some();
         self.below.is_empty() && self.missing.is_empty() && mean && something
@@ -153,7 +153,7 @@ struct Judging<'a> {
 }
 
 impl Judging<'_> {
-    /// A query at each number of threads, from the least on.
+    /// A query at each number of threads, in ascending order.
     fn ladder(&mut self, groups: &[Group], cores: u32) {
         let own = self.thresholds.engine;
         let mut fewer: Option<(u32, Vec<f64>)> = None;
@@ -174,7 +174,7 @@ impl Judging<'_> {
     }
 
     fn with_baseline(&mut self, group: &Group, runs: &[f64]) {
-        let bar = self.thresholds.least.get(&group.query).copied();
+        let bar = self.thresholds.minimum.get(&group.query).copied();
         if bar.is_none() && self.thresholds.geometric_mean.is_none() {
             return;
         }
@@ -227,16 +227,16 @@ impl Judging<'_> {
             others: others.to_vec(),
         };
         self.found.compared += 1;
-        let least = self.found.least.as_ref();
-        if least.is_none_or(|least| compared.of_bar() < least.of_bar()) {
-            self.found.least = Some(compared.clone());
+        let minimum = self.found.minimum.as_ref();
+        if minimum.is_none_or(|minimum| compared.of_bar() < minimum.of_bar()) {
+            self.found.minimum = Some(compared.clone());
         }
         if compared.ratio < bar {
             self.found.below.push(compared);
         }
     }
 
-    /// The figures of a cell's runs, from the least on; `None`, and noted, when they don't count.
+    /// The figures of a cell's runs, in ascending order; `None`, and noted, when they don't count.
     fn figures(&mut self, group: &Group, engine: Engine) -> Option<Vec<f64>> {
         let runs = self.comparison.runs(group, engine);
         let wrong = runs.iter().find(|run| !run.is_valid());
@@ -322,7 +322,7 @@ impl fmt::Display for Compared {
         };
         write!(
             out,
-            "{}: {:.3} times {with}, {} wanted; {} {}, {with} {}{}",
+            "{}: {:.3} times {with}, {} required; {} {}, {with} {}{}",
             place(&self.group),
             self.ratio,
             self.bar,
@@ -351,7 +351,7 @@ impl fmt::Display for Verdict {
         let ties = self.below.iter().filter(|below| below.is_tie()).count();
         let thresholds = &self.thresholds;
         write!(out, "{word}: {}", thresholds.engine.title())?;
-        if !thresholds.least.is_empty() || thresholds.geometric_mean.is_some() {
+        if !thresholds.minimum.is_empty() || thresholds.geometric_mean.is_some() {
             let (cells, mean) = self.mean;
             let baseline = thresholds.baseline.title();
             match mean {
@@ -362,7 +362,7 @@ impl fmt::Display for Verdict {
                 None => write!(out, ", no cell beside {baseline}")?,
             }
             if let Some(wanted) = thresholds.geometric_mean {
-                write!(out, " ({wanted} wanted)")?;
+                write!(out, " ({wanted} required)")?;
             }
         }
         if !thresholds.best_of.is_empty() {
@@ -383,13 +383,13 @@ impl fmt::Display for Verdict {
             self.below.len(),
             self.missing.len()
         )?;
-        if let Some(least) = &self.least {
+        if let Some(minimum) = &self.minimum {
             write!(
                 out,
-                "; least {:.2} of its bar: {:.2} at {}",
-                least.of_bar(),
-                least.ratio,
-                place(&least.group)
+                "; minimum {:.2} of its bar: {:.2} at {}",
+                minimum.of_bar(),
+                minimum.ratio,
+                place(&minimum.group)
             )?;
         }
         if !self.beside.is_empty() {

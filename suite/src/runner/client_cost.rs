@@ -27,7 +27,7 @@ pub struct Costs {
     /// Every cell that a server was measured in.
     pub cells: Vec<Cost>,
     /// How many times the rate of the fastest server there must be.
-    pub least: f64,
+    pub minimum: f64,
 }
 
 /// The clients' own cost in a cell. Rates are statements a second, of all clients together.
@@ -55,7 +55,12 @@ impl Costs {
     ///
     /// # Errors
     /// When the lines have no header; [`SuiteError::Interrupted`] when `stop` was set.
-    pub fn measure(lines: &[Line], time: Duration, least: f64, stop: &AtomicBool) -> Result<Self> {
+    pub fn measure(
+        lines: &[Line],
+        time: Duration,
+        minimum: f64,
+        stop: &AtomicBool,
+    ) -> Result<Self> {
         let header = file::header(lines)
             .ok_or_else(|| SuiteError::Usage("the results have no header".to_owned()))?;
         let settings = &header.settings;
@@ -96,7 +101,7 @@ impl Costs {
                 }
             }
         }
-        Ok(Self { cells, least })
+        Ok(Self { cells, minimum })
     }
 
     /// The cell in which a server was fastest.
@@ -110,7 +115,7 @@ impl Costs {
     #[must_use]
     pub fn held(&self) -> bool {
         self.fastest()
-            .is_some_and(|cost| cost.times() >= self.least)
+            .is_some_and(|cost| cost.times() >= self.minimum)
     }
 }
 
@@ -169,10 +174,10 @@ impl fmt::Display for Costs {
             None => write!(out, "{word}: no server was measured"),
             Some(cost) => write!(
                 out,
-                "{word}: clients by themselves are {:.0} times as fast as the fastest server cell ({} wanted): {} of \
+                "{word}: clients by themselves are {:.0} times as fast as the fastest server cell ({} required): {} of \
                  {}, {} threads: {} statements/s, on the null target {}",
                 cost.times(),
-                self.least,
+                self.minimum,
                 cost.fastest.0.title(),
                 cost.group.query,
                 cost.group.threads,

@@ -109,7 +109,7 @@ impl Steadiness {
         }
         let (Some(apart), Some(most)) = (
             arithmetic::spread(windows),
-            arithmetic::best(windows.iter().copied()),
+            arithmetic::maximum(windows.iter().copied()),
         ) else {
             return false;
         };

@@ -129,7 +129,7 @@ fn ratios(
                 query: query.clone(),
                 threads: *threads,
             };
-            let best = arithmetic::best(
+            let best = arithmetic::maximum(
                 settings
                     .engines
                     .iter()
@@ -261,14 +261,14 @@ fn sentence(engine: Engine, baseline: Engine, summary: Option<Summary>) -> Strin
     match summary {
         None => format!("{}: no cell can be compared", engine.title()),
         Some(summary) => format!(
-            "{}/{}: geometric mean {:.3} over {} cells, least {:.3} ({}, {} threads){}",
+            "{}/{}: geometric mean {:.3} over {} cells, minimum {:.3} ({}, {} threads){}",
             engine.title(),
             baseline.title(),
             summary.mean,
             summary.cells,
-            summary.least.0,
-            summary.least.1.query,
-            summary.least.1.threads,
+            summary.minimum.0,
+            summary.minimum.1.query,
+            summary.minimum.1.threads,
             if summary.void == 0 {
                 String::new()
             } else {
@@ -399,7 +399,7 @@ mod tests {
         assert!(text.contains("1.0k"), "{text}");
         assert!(text.contains("void"), "{text}");
         assert!(
-            text.contains("Peregrine/InnoDB: geometric mean 1.500 over 3 cells, least 1.500"),
+            text.contains("Peregrine/InnoDB: geometric mean 1.500 over 3 cells, minimum 1.500"),
             "{text}"
         );
         assert!(text.contains("1 cells void"), "{text}");

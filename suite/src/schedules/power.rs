@@ -118,8 +118,8 @@ impl Power {
         prepared.retain(|xid| self.synced && still.contains(xid));
         let ranges = before.iter().zip(durable).zip(positions());
         let commits = ranges.map(|((before, durable), after)| {
-            let least = if self.synced { before.1 } else { durable };
-            least..after.0
+            let minimum = if self.synced { before.1 } else { durable };
+            minimum..after.0
         });
         let commits = commits.collect();
         let mut state = self.state.lock();

@@ -287,17 +287,17 @@ fn is_timeout(error: &mysql::Error) -> bool {
 fn settled(server: &Hosted, request: &Request, told: &mut dyn FnMut(&str)) -> Result<(Size, f64)> {
     let step = Duration::from_secs(2).max(request.hold / 30);
     let begun = Instant::now();
-    let mut least = Size::of(server, request.engine)?;
+    let mut minimum = Size::of(server, request.engine)?;
     let (mut still, mut settled_s) = (0, 0.0);
     while still < STILL && begun.elapsed() < request.patience {
         sleep(step)?;
         let now = Size::of(server, request.engine)?;
         still += 1;
-        if now.disk < least.disk || now.memory < least.memory {
+        if now.disk < minimum.disk || now.memory < minimum.memory {
             (still, settled_s) = (0, begun.elapsed().as_secs_f64());
             told(&now.megabytes());
         }
-        least = now.or_less(least);
+        minimum = now.or_less(minimum);
     }
-    Ok((least, settled_s))
+    Ok((minimum, settled_s))
 }

@@ -21,11 +21,14 @@ pub const SERVER_OPTIONS: [&str; 2] =
 
 /// What must be reached: this ratio to `InnoDB` by each of the queries.
 #[must_use]
-pub fn thresholds(queries: &[String], least: f64) -> Thresholds {
+pub fn thresholds(queries: &[String], minimum: f64) -> Thresholds {
     Thresholds {
         engine: Engine::Peregrine,
         baseline: Engine::InnoDb,
-        least: queries.iter().map(|query| (query.clone(), least)).collect(),
+        minimum: queries
+            .iter()
+            .map(|query| (query.clone(), minimum))
+            .collect(),
         geometric_mean: None,
         best_of: Vec::new(),
         rising: false,

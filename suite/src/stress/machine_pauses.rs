@@ -66,16 +66,16 @@ pub struct MachinePauses {
     pub longest_sync: Duration,
 }
 
-/// Starts both threads; they end when `stop` is set. Stretches of `least` and longer are kept.
+/// Starts both threads; they end when `stop` is set. Stretches of `minimum` and longer are kept.
 pub fn watch<'scope, 'env>(
     scope: &'scope std::thread::Scope<'scope, 'env>,
     dir: &'env Path,
-    least: Duration,
+    minimum: Duration,
     stop: &'env AtomicBool,
 ) -> Watching<'scope> {
     Watching {
-        sleeper: scope.spawn(move || sleep_and_see(least, stop)),
-        syncer: scope.spawn(move || sync_and_see(&dir.join("control"), least, stop)),
+        sleeper: scope.spawn(move || sleep_and_see(minimum, stop)),
+        syncer: scope.spawn(move || sync_and_see(&dir.join("control"), minimum, stop)),
     }
 }
 
@@ -106,19 +106,19 @@ impl Watching<'_> {
     }
 }
 
-fn sleep_and_see(least: Duration, stop: &AtomicBool) -> (Vec<Stretch>, Duration) {
+fn sleep_and_see(minimum: Duration, stop: &AtomicBool) -> (Vec<Stretch>, Duration) {
     let (mut seen, mut longest) = (Vec::new(), Duration::ZERO);
     while !stop.load(Ordering::Relaxed) {
         let due = Instant::now() + NAP;
         std::thread::sleep(NAP);
-        keep(Stretch::since(due), least, &mut seen, &mut longest);
+        keep(Stretch::since(due), minimum, &mut seen, &mut longest);
     }
     (seen, longest)
 }
 
 fn sync_and_see(
     path: &PathBuf,
-    least: Duration,
+    minimum: Duration,
     stop: &AtomicBool,
 ) -> Result<(Vec<Stretch>, Duration)> {
     let (mut seen, mut longest) = (Vec::new(), Duration::ZERO);
@@ -135,16 +135,16 @@ fn sync_and_see(
         file.write_all_at(&block, 0)
             .and_then(|()| file.sync_data())
             .at("cannot write", path)?;
-        keep(Stretch::since(begun), least, &mut seen, &mut longest);
+        keep(Stretch::since(begun), minimum, &mut seen, &mut longest);
         std::thread::sleep(BETWEEN);
     }
     std::fs::remove_file(path).at("cannot remove", path)?;
     Ok((seen, longest))
 }
 
-fn keep(stretch: Stretch, least: Duration, seen: &mut Vec<Stretch>, longest: &mut Duration) {
+fn keep(stretch: Stretch, minimum: Duration, seen: &mut Vec<Stretch>, longest: &mut Duration) {
     *longest = stretch.length().max(*longest);
-    if stretch.length() >= least {
+    if stretch.length() >= minimum {
         seen.push(stretch);
     }
 }

@@ -37,7 +37,7 @@ pub struct Request {
     /// The pool, which holds everything.
     pub cache_bytes: u64,
     /// How many times faster several threads must be.
-    pub least: f64,
+    pub minimum: f64,
 }
 
 /// What came of it.
@@ -80,7 +80,7 @@ impl Outcome {
 }
 
 fn best(times: &[f64]) -> Option<f64> {
-    arithmetic::least(times.iter().copied())
+    arithmetic::minimum(times.iter().copied())
 }
 
 impl fmt::Display for Outcome {
@@ -90,14 +90,14 @@ impl fmt::Display for Outcome {
             sorted.sort_by(f64::total_cmp);
             let at = |place: usize| sorted.get(place).copied().unwrap_or(0.0);
             format!(
-                "least {:.1}, median {:.1} ms",
+                "minimum {:.1}, median {:.1} ms",
                 at(0),
                 at(sorted.len().saturating_sub(1) / 2)
             )
         };
         write!(
             out,
-            "{}: a condition and three aggregates over {} rows: {} threads {:.2} times as fast as one ({} wanted); one \
+            "{}: a condition and three aggregates over {} rows: {} threads {:.2} times as fast as one ({} required); one \
              thread {}, {} threads {}; as many scans at once, each by one thread, {:.2} times the work of one, {}; {} rounds, \
              {} wrong answers",
             if self.held() { "held" } else { "NOT HELD" },
@@ -132,7 +132,7 @@ pub fn run(request: &Request, dir: &Path) -> Result<Outcome> {
     let mut outcome = Outcome {
         rows: request.rows,
         threads: request.threads,
-        wanted: request.least,
+        wanted: request.minimum,
         one: Vec::new(),
         several: Vec::new(),
         at_once: Vec::new(),
@@ -284,7 +284,7 @@ mod tests {
             threads: 2,
             rounds: 3,
             cache_bytes: 64 << 20,
-            least: 0.0,
+            minimum: 0.0,
         };
         let outcome = run(&request, &dir.path().join("db")).expect("run");
         assert_eq!((outcome.one.len(), outcome.several.len()), (3, 3));
@@ -313,7 +313,7 @@ mod tests {
         .to_string();
         assert!(told.starts_with("held: "), "{told}");
         assert!(
-            told.contains("one thread least 27.0, median 30.0 ms"),
+            told.contains("one thread minimum 27.0, median 30.0 ms"),
             "{told}"
         );
         let slow = Outcome {

@@ -86,7 +86,7 @@ impl Size {
         )
     }
 
-    /// The least memory and disk of both, with this one's parts of the disk.
+    /// The minimum memory and disk of both, with this one's parts of the disk.
     #[must_use]
     pub fn or_less(self, before: Self) -> Self {
         Self {

@@ -21,16 +21,16 @@ impl Beside {
     /// Reads `beside = { sessions = …, rate = … }`. Both are numbers, or expressions of parameters.
     pub fn read(node: &Node<'_, '_>, scope: &Scope) -> Option<Self> {
         let mut section = node.section("'beside'")?;
-        let mut number = |key: &'static str, least: u32, most: u32| {
+        let mut number = |key: &'static str, minimum: u32, most: u32| {
             let node = section.need(key)?;
             let expression = scope.expression(&node, &format!("'{key}'"))?;
             let value = expression.integer(&[]);
             let number = value.and_then(|value| u32::try_from(value).ok());
-            let number = number.filter(|number| (least..=most).contains(number));
+            let number = number.filter(|number| (minimum..=most).contains(number));
             if number.is_none() {
                 let is = value.map_or("no number".to_owned(), |value| value.to_string());
                 node.complain(format!(
-                    "'{key}' is a whole number from {least} to {most}, and this is {is}"
+                    "'{key}' is a whole number from {minimum} to {most}, and this is {is}"
                 ));
             }
             number

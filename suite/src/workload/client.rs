@@ -460,15 +460,15 @@ impl<'w> Client<'w> {
         if missing > 0 && !ask.ends_if_empty {
             return Err(format!("no row for {missing} of the list's"));
         }
-        if let Some((least, most)) = &ask.rows {
+        if let Some((minimum, most)) = &ask.rows {
             let count = i64::try_from(self.answer.count).unwrap_or(i64::MAX);
-            let least = least.integer(&self.variables).unwrap_or(0);
+            let minimum = minimum.integer(&self.variables).unwrap_or(0);
             let most = most.integer(&self.variables).unwrap_or(i64::MAX);
-            if !(least..=most).contains(&count) {
-                return Err(if least == most {
-                    format!("{count} rows, {least} expected")
+            if !(minimum..=most).contains(&count) {
+                return Err(if minimum == most {
+                    format!("{count} rows, {minimum} expected")
                 } else {
-                    format!("{count} rows, {least} to {most} expected")
+                    format!("{count} rows, {minimum} to {most} expected")
                 });
             }
         }

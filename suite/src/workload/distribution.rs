@@ -138,9 +138,9 @@ fn read_kind(
         }
         "nurand" => non_uniform(node, section, scope),
         "shuffle" => shuffle(node, section, scope),
-        "letters" => lengths(node).map(|(least, most)| Kind::Letters(least, most)),
-        "digits" => lengths(node).map(|(least, most)| Kind::Digits(least, most)),
-        "text" => lengths(node).map(|(least, most)| Kind::Words(least, most)),
+        "letters" => lengths(node).map(|(minimum, most)| Kind::Letters(minimum, most)),
+        "digits" => lengths(node).map(|(minimum, most)| Kind::Digits(minimum, most)),
+        "text" => lengths(node).map(|(minimum, most)| Kind::Words(minimum, most)),
         "pattern" => Some(Kind::Pattern(node.text("'pattern'")?.text.to_owned())),
         "spell" => spell(node, section, scope),
         "choice" => choice(node, section),
@@ -163,7 +163,7 @@ fn within_transaction(node: &Node<'_, '_>, scope: &Scope, kind: &str) -> Option<
 fn range(node: &Node<'_, '_>, scope: &Scope) -> Option<Range> {
     let ends = pair(node)?;
     let range = Range {
-        from: scope.expression(&ends.0, "the least of a range")?,
+        from: scope.expression(&ends.0, "the minimum of a range")?,
         to: scope.expression(&ends.1, "the most of a range")?,
     };
     ordered(node, &range)
@@ -174,7 +174,7 @@ fn pair<'d, 'a>(node: &Node<'d, 'a>) -> Option<(Node<'d, 'a>, Node<'d, 'a>)> {
         [from, to] => Some((*from, *to)),
         others => {
             node.complain(format!(
-                "a range is [least, most], both included, and this has {} elements",
+                "a range is [minimum, most], both included, and this has {} elements",
                 others.len()
             ));
             None
@@ -188,7 +188,7 @@ fn ordered(node: &Node<'_, '_>, range: &Range) -> Option<Range> {
             (Datum::Integer(from), Datum::Integer(to)) if from <= to => {}
             (Datum::Integer(from), Datum::Integer(to)) => {
                 node.complain(format!(
-                    "the range is empty: its least, {from}, is above its most, {to}"
+                    "the range is empty: its minimum, {from}, is above its most, {to}"
                 ));
                 return None;
             }
@@ -343,15 +343,15 @@ fn shuffle(node: &Node<'_, '_>, section: &mut Section<'_, '_>, scope: &Scope) ->
 
 fn lengths(node: &Node<'_, '_>) -> Option<(usize, usize)> {
     let (from, to) = pair(node)?;
-    let least = from.integer("the least length")?;
+    let minimum = from.integer("the minimum length")?;
     let most = to.integer("the most length")?;
-    if least < 0 || least > most || most > LONGEST {
+    if minimum < 0 || minimum > most || most > LONGEST {
         node.complain(format!(
-            "lengths are [least, most] with 0 ≤ least ≤ most ≤ {LONGEST}"
+            "lengths are [minimum, most] with 0 ≤ minimum ≤ most ≤ {LONGEST}"
         ));
         return None;
     }
-    Some((usize::try_from(least).ok()?, usize::try_from(most).ok()?))
+    Some((usize::try_from(minimum).ok()?, usize::try_from(most).ok()?))
 }
 
 fn spell(node: &Node<'_, '_>, section: &mut Section<'_, '_>, scope: &Scope) -> Option<Kind> {

@@ -23,7 +23,7 @@ pub struct Generator {
 /// Bounds, both included.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Range {
-    /// The least.
+    /// The minimum.
     pub from: Expression,
     /// The most.
     pub to: Expression,
@@ -210,9 +210,9 @@ impl Generator {
                 None => Datum::Null,
                 Some((from, to)) => decimal(dice.between(from, to), *scale),
             },
-            Kind::Letters(least, most) => made(dice, *least, *most, words::letters),
-            Kind::Digits(least, most) => made(dice, *least, *most, words::digits),
-            Kind::Words(least, most) => made(dice, *least, *most, words::words),
+            Kind::Letters(minimum, most) => made(dice, *minimum, *most, words::letters),
+            Kind::Digits(minimum, most) => made(dice, *minimum, *most, words::digits),
+            Kind::Words(minimum, most) => made(dice, *minimum, *most, words::words),
             Kind::Pattern(pattern) => Datum::Text(formed(dice, pattern)),
             Kind::Spell {
                 number,
@@ -308,12 +308,12 @@ fn decimal(units: i64, scale: u8) -> Datum {
 
 fn made(
     dice: &mut Dice,
-    least: usize,
+    minimum: usize,
     most: usize,
     make: impl Fn(&mut Dice, usize, &mut String),
 ) -> Datum {
-    let spread = u32::try_from(most.saturating_sub(least)).unwrap_or(u32::MAX);
-    let length = least + dice.below(spread.saturating_add(1)) as usize;
+    let spread = u32::try_from(most.saturating_sub(minimum)).unwrap_or(u32::MAX);
+    let length = minimum + dice.below(spread.saturating_add(1)) as usize;
     let mut text = String::with_capacity(length);
     make(dice, length, &mut text);
     Datum::Text(text)

@@ -333,12 +333,12 @@ impl<'r> Reader<'r> {
             return Some((rows.clone(), rows));
         }
         match node.array("'rows'")?.as_slice() {
-            [least, most] => Some((
-                self.scope.expression(least, "the least rows")?,
+            [minimum, most] => Some((
+                self.scope.expression(minimum, "the minimum rows")?,
                 self.scope.expression(most, "the most rows")?,
             )),
             _ => {
-                node.complain("'rows' is the number of rows of a right answer, or [least, most]");
+                node.complain("'rows' is the number of rows of a right answer, or [minimum, most]");
                 None
             }
         }

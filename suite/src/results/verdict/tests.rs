@@ -42,17 +42,19 @@ fn thresholds_that_are_reached_exactly_hold() {
         (Engine::InnoDb, SAME),
         (Engine::Peregrine, [110.0, 220.0, 200.0, 400.0]),
     ]);
-    let thresholds = "geometric_mean = 2.0\n[least]\nREAD_PK_POINT = 1.1\nREAD_FTS = 2";
+    let thresholds = "geometric_mean = 2.0\n[minimum]\nREAD_PK_POINT = 1.1\nREAD_FTS = 2";
     let (found, told) = verdict(&lines, thresholds);
     assert!(found.held(), "{told}");
     assert_eq!((found.below.len(), found.compared), (0, 4));
     // 1.1 × 2.2 × 2 × 4 = 19.36, whose fourth root is 2.098
     assert!(
-        told.starts_with("held: Peregrine, 4 cells beside InnoDB: geometric mean 2.10 (2 wanted)"),
+        told.starts_with(
+            "held: Peregrine, 4 cells beside InnoDB: geometric mean 2.10 (2 required)"
+        ),
         "{told}"
     );
     assert!(
-        told.contains("least 1.00 of its bar: 1.10 at READ_PK_POINT, 1 threads, text"),
+        told.contains("minimum 1.00 of its bar: 1.10 at READ_PK_POINT, 1 threads, text"),
         "{told}"
     );
     assert_eq!(told.lines().count(), 1, "{told}");
@@ -64,19 +66,19 @@ fn cells_below_are_told_with_all_runs_and_ties_as_such() {
         (Engine::InnoDb, SAME),
         (Engine::Peregrine, [105.0, 50.0, 300.0, 300.0]),
     ]);
-    let (found, told) = verdict(&lines, "[least]\nREAD_PK_POINT = 1.1");
+    let (found, told) = verdict(&lines, "[minimum]\nREAD_PK_POINT = 1.1");
     assert!(!found.held());
     let told: Vec<&str> = told.lines().collect();
     assert_eq!(
         told[0],
-        "below: READ_PK_POINT, 1 threads, text: 1.050 times InnoDB, 1.1 wanted; \
+        "below: READ_PK_POINT, 1 threads, text: 1.050 times InnoDB, 1.1 required; \
          Peregrine 94.50 99.75 105, InnoDB 90.00 95.00 100; a tie, the runs are as far apart"
     );
     assert!(told[1].starts_with("below: READ_PK_POINT, 4 threads"));
     assert!(!told[1].contains("tie"), "{}", told[1]);
     assert!(told[2].starts_with("NOT HELD: "));
     assert!(told[2].contains("2 below (1 of them ties), 0 missing"));
-    assert!(told[2].contains("least 0.45 of its bar: 0.50 at READ_PK_POINT, 4 threads"));
+    assert!(told[2].contains("minimum 0.45 of its bar: 0.50 at READ_PK_POINT, 4 threads"));
     assert_eq!(told.len(), 3);
 }
 
@@ -112,7 +114,7 @@ fn figures_must_rise_up_to_the_processors() {
     assert!(!found.held());
     assert_eq!((found.compared, found.below.len()), (2, 1), "{told}");
     assert!(
-        told.contains("READ_FTS, 4 threads, text: 0.800 times 1 threads, 1 wanted"),
+        told.contains("READ_FTS, 4 threads, text: 0.800 times 1 threads, 1 required"),
         "{told}"
     );
     if let Some(Line::Header(header)) = lines.first_mut() {
@@ -129,7 +131,7 @@ fn figures_must_rise_up_to_the_processors() {
 #[test]
 fn what_was_not_measured_or_wrong_does_not_hold() {
     let all = lines(&[(Engine::InnoDb, SAME), (Engine::Peregrine, [200.0; 4])]);
-    let thresholds = "[least]\nREAD_PK_POINT = 1\nREAD_FTS = 1";
+    let thresholds = "[minimum]\nREAD_PK_POINT = 1\nREAD_FTS = 1";
     assert!(verdict(&all, thresholds).0.held());
     let of = |line: &Line, engine: Engine, run: u32| {
         matches!(line, Line::Run(found) if found.engine == engine && found.run == run
@@ -165,7 +167,7 @@ fn what_was_not_measured_or_wrong_does_not_hold() {
     let (found, told) = verdict(&all, "best_of = [\"aria\"]");
     assert!(!found.held());
     assert_eq!(found.missing.len(), 4, "{told}");
-    let (found, told) = verdict(&all, "[least]\nREAD_ALL = 1");
+    let (found, told) = verdict(&all, "[minimum]\nREAD_ALL = 1");
     assert!(!found.held());
     assert!(told.contains("READ_ALL: not among"), "{told}");
     // Lines without a header.

@@ -134,9 +134,9 @@ fn in_an_open_loop_what_waits_for_a_slow_server_is_charged_with_waiting() {
     // The n-th was due at (n - 1) / 4 and ended at n, in units of SLOW, or later.
     let last = (done - done.saturating_sub(1) / 4).saturating_sub(1);
     let latencies = measured.latencies().expect("latencies");
-    let least = u64::try_from(SLOW.as_micros()).expect("a time") * last;
+    let minimum = u64::try_from(SLOW.as_micros()).expect("a time") * last;
     assert!(
-        latencies.max() >= least * 999 / 1_000,
+        latencies.max() >= minimum * 999 / 1_000,
         "{}",
         latencies.max()
     );

@@ -15,12 +15,12 @@ impl Player<'_> {
         let committed = self.state().tables.get(name).map(|table| table.least_auto);
         let sessions = self.sessions.iter().flatten();
         let open = sessions.filter_map(|session| session.counters.get(name).copied());
-        let least = open.chain(committed).max().unwrap_or(1);
-        match id < least {
+        let minimum = open.chain(committed).max().unwrap_or(1);
+        match id < minimum {
             false => Ok(id),
             true => Err(Error::Internal(format!(
                 "table {name} gives the automatic value {id}, and {} was given before",
-                least - 1
+                minimum - 1
             ))),
         }
     }
