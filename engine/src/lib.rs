@@ -10,7 +10,7 @@ pub mod db;
 pub mod dump;
 pub mod error;
 mod fallible;
-pub mod hostile;
+pub mod fuzz_entry;
 pub mod ids;
 #[doc(hidden)]
 pub mod knobs;

@@ -107,7 +107,7 @@ fn source_files(dir: &Path, found: &mut Vec<std::path::PathBuf>) {
         let path = entry.unwrap().path();
         let name = path.file_stem().unwrap().to_str().unwrap();
         let is_test = name == "tests" || name.ends_with("_tests");
-        if is_test || ["hostile", "simulated", "shaken", "knobs"].contains(&name) {
+        if is_test || ["fuzz_entry", "simulated", "shaken", "knobs"].contains(&name) {
             continue;
         }
         match path.is_dir() {

@@ -307,7 +307,7 @@ impl Rows<'_> {
     }
 
     /// Gives `f` each row in the order of the clustered key, from an encoded key (or the front of one) on;
-    /// from the first with an empty one. `f` runs under a page's latch, see [`Rows`], and ends the passage
+    /// from the first with an empty one. `f` runs under a page's latch, see [`Rows`], and ends the scan
     /// with [`ControlFlow::Break`].
     ///
     /// # Errors

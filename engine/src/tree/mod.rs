@@ -12,7 +12,7 @@ mod descend;
 mod destroy;
 mod estimate;
 mod leaf_image;
-mod leaves;
+mod leaf_scan;
 mod merge;
 mod mini_page;
 mod modify;
@@ -37,7 +37,7 @@ pub use crate::buffer::{LeafFreeze, RecordEdit};
 pub use crate::leaf_cache::ZoneMap;
 pub use destroy::cannot_be_read;
 pub use leaf_image::{LeafImage, Position};
-pub use leaves::{Leaf, Leaves, SkippableLeaf, Step};
+pub use leaf_scan::{Leaf, LeafScan, SkippableLeaf, Step};
 pub use mini_page::{MiniPage, ProjectedRecord};
 pub use verify::{RecordVisitor, TreeCounts, TreeStats};
 

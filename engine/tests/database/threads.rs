@@ -83,7 +83,7 @@ fn total(txn: &mut Transaction, table: &Arc<Table>, index: usize) -> (u64, u64) 
     (sum, n)
 }
 
-/// The same by `Transaction::rows`: one after the other, copied, in place, in one passage, and a column of each.
+/// The same by `Transaction::rows`: one after the other, copied, in place, in one scan, and a column of each.
 fn total_of_rows(txn: &mut Transaction, table: &Arc<Table>) -> [(u64, u64); 4] {
     let of_value = |value: Value<'_>| match value {
         Value::UInt(v) => v,

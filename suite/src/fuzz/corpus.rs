@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use peregrine::hostile;
+use peregrine::fuzz_entry;
 
 use super::files::Sound;
 use crate::corruption::world;
@@ -28,7 +28,7 @@ pub fn kept(dir: &Path) -> Result<Vec<Vec<u8>>> {
 
 fn samples() -> Result<Vec<(&'static str, Vec<u8>)>> {
     let sound = Sound::make()?;
-    hostile::samples(sound.disk.os(), world::dir())
+    fuzz_entry::samples(sound.disk.os(), world::dir())
         .map_err(|error| SuiteError::Server(error.to_string()))
 }
 

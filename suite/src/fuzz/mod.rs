@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use peregrine::hostile;
+use peregrine::fuzz_entry;
 use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
 
@@ -30,7 +30,7 @@ const MOST_FINDINGS: usize = 20;
 
 /// The names of all targets.
 pub fn targets() -> impl Iterator<Item = &'static str> {
-    hostile::TARGETS.into_iter().chain([FILES])
+    fuzz_entry::TARGETS.into_iter().chain([FILES])
 }
 
 /// What to do.
@@ -129,7 +129,7 @@ pub fn run(request: &Request) -> Result<Outcome> {
             None => mutation::of(&inputs, &mut random),
         };
         let target = request.target;
-        trials::run(limits, make, move |input| hostile::decode(target, input))?
+        trials::run(limits, make, move |input| fuzz_entry::decode(target, input))?
     };
     outcome.seconds = began.elapsed().as_secs_f64();
     outcome.executions = tried.executions;

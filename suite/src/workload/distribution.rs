@@ -174,7 +174,7 @@ fn pair<'d, 'a>(node: &Node<'d, 'a>) -> Option<(Node<'d, 'a>, Node<'d, 'a>)> {
         [from, to] => Some((*from, *to)),
         others => {
             node.complain(format!(
-                "a range is [minimum, most], both included, and this has {} elements",
+                "a range is [minimum, maximum], both included, and this has {} elements",
                 others.len()
             ));
             None
@@ -188,7 +188,7 @@ fn ordered(node: &Node<'_, '_>, range: &Range) -> Option<Range> {
             (Datum::Integer(from), Datum::Integer(to)) if from <= to => {}
             (Datum::Integer(from), Datum::Integer(to)) => {
                 node.complain(format!(
-                    "the range is empty: its minimum, {from}, is above its most, {to}"
+                    "the range is empty: its minimum, {from}, is above its maximum, {to}"
                 ));
                 return None;
             }
@@ -347,7 +347,7 @@ fn lengths(node: &Node<'_, '_>) -> Option<(usize, usize)> {
     let most = to.integer("the most length")?;
     if minimum < 0 || minimum > most || most > LONGEST {
         node.complain(format!(
-            "lengths are [minimum, most] with 0 ≤ minimum ≤ most ≤ {LONGEST}"
+            "lengths are [minimum, maximum] with 0 ≤ minimum ≤ maximum ≤ {LONGEST}"
         ));
         return None;
     }

@@ -338,7 +338,9 @@ impl<'r> Reader<'r> {
                 self.scope.expression(most, "the most rows")?,
             )),
             _ => {
-                node.complain("'rows' is the number of rows of a right answer, or [minimum, most]");
+                node.complain(
+                    "'rows' is the number of rows of a right answer, or [minimum, maximum]",
+                );
                 None
             }
         }

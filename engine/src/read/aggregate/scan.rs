@@ -14,7 +14,7 @@ use crate::row::scalar::{Found, ScalarPlace};
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{strikes, Fault};
 use crate::table::open_table::{Table, TableTrees};
-use crate::tree::{Leaf, Leaves, MiniPage, SkippableLeaf, Step, Tree, ZoneMap};
+use crate::tree::{Leaf, LeafScan, MiniPage, SkippableLeaf, Step, Tree, ZoneMap};
 use crate::txn::{KillHandle, TreeTransaction, VersionResolver};
 
 /// What is read, by all threads that do it.
@@ -31,7 +31,7 @@ pub(super) struct Source<'a> {
 
 impl<'a> Source<'a> {
     /// The leaves of a part of the range.
-    pub fn leaves(&self, from: Vec<u8>, to: Option<Vec<u8>>) -> Leaves<'a> {
+    pub fn leaves(&self, from: Vec<u8>, to: Option<Vec<u8>>) -> LeafScan<'a> {
         let mut leaves = self.tree.leaves(from, to);
         if self.plan.is_of_whole_leaves() {
             leaves.skip_with_zone_maps(self.plan.columns.iter().map(|place| place.column));
@@ -118,7 +118,7 @@ impl<'a> Scan<'a> {
     }
 
     /// Takes in the leaves of a range, until so many have been read; false when there may be more.
-    pub fn run(&mut self, leaves: &mut Leaves<'_>, mut read: usize) -> Result<bool> {
+    pub fn run(&mut self, leaves: &mut LeafScan<'_>, mut read: usize) -> Result<bool> {
         let mut count = 0;
         while read > 0 {
             if count == 0 {
@@ -134,7 +134,7 @@ impl<'a> Scan<'a> {
         Ok(false)
     }
 
-    fn take_next(&mut self, leaves: &mut Leaves<'_>) -> Result<Step<()>> {
+    fn take_next(&mut self, leaves: &mut LeafScan<'_>) -> Result<Step<()>> {
         let Scan {
             source,
             versions,

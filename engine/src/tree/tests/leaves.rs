@@ -9,7 +9,7 @@ use rand::{Rng, SeedableRng};
 use super::*;
 use crate::tree::{Step, ZoneMap};
 
-/// What a passage came to.
+/// What a scan came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Found {
     records: usize,
@@ -161,7 +161,7 @@ fn ranges_of_changing_trees() {
     }
 }
 
-/// Wherever a passage stops, what it has read and what it says is left are the range, each record once.
+/// Wherever a scan stops, what it has read and what it says is left are the range, each record once.
 #[test]
 fn what_is_left_is_what_was_not_read() {
     let bench = Bench::new(400);
@@ -179,7 +179,7 @@ fn what_is_left_is_what_was_not_read() {
             (beyond, None),
         ] {
             let all = pass(&tree, &from, to.as_deref());
-            // One more than there are: the passage has then said that it ended.
+            // One more than there are: the scan has then said that it ended.
             for stop in 0..=all.read + all.known + 1 {
                 let mut leaves = tree.leaves(from.clone(), to.clone());
                 let mut records = 0;
@@ -235,7 +235,7 @@ fn cuts_are_within_the_range_and_leave_parts_of_like_size() {
     }
 }
 
-/// Keys that stay are found exactly once by every passage, while others come and go around them,
+/// Keys that stay are found exactly once by every scan, while others come and go around them,
 /// and the leaves with them.
 #[test]
 fn what_stays_is_found_once_beside_writers() {

@@ -257,7 +257,7 @@ fn what_is_wrong_is_told_with_its_place() {
     for (text, column, told) in [
         ("{ uniform = [7, 1] }", 17, "the range is empty"),
         ("{ uniform = [1, \"rwos\"] }", 22, "unknown name 'rwos'"),
-        ("{ uniform = [1] }", 17, "[minimum, most]"),
+        ("{ uniform = [1] }", 17, "[minimum, maximum]"),
         ("{ uniform = 3 }", 17, "must be an array"),
         ("{ uniforn = [1, 2] }", 5, "one of value, uniform"),
         ("{ uniform = [1, 2], zipf = [1, 2] }", 32, "one generator"),
@@ -267,7 +267,7 @@ fn what_is_wrong_is_told_with_its_place() {
             "unknown key 'decimal'",
         ),
         ("{ zipf = [1, 2], exponent = 0 }", 33, "above 0"),
-        ("{ letters = [5, 2] }", 17, "minimum ≤ most"),
+        ("{ letters = [5, 2] }", 17, "minimum ≤ maximum"),
         ("{ choice = [] }", 16, "a value to choose"),
         (
             "{ choice = [1, 2], weights = [1] }",

@@ -195,7 +195,7 @@ fn what_is_wrong_is_told_with_line_and_column() {
             7,
             "\"second\" or \"minute\"",
         ),
-        ("rows = [0, 1]", "rows = [0]", 26, 8, "[minimum, most]"),
+        ("rows = [0, 1]", "rows = [0]", 26, 8, "[minimum, maximum]"),
         ("type = \"int not null\", ", "", 15, 3, "no 'type'"),
         ("text = [5, 40]", "text = 5", 16, 49, "must be an array"),
         ("about = \"orders\"", "about = 5", 2, 9, "must be a string"),

@@ -22,7 +22,7 @@ use crate::leaf_cache::{LeafZoneMaps, ZoneMap};
 use crate::node::{Node, Page};
 use crate::planted::{is_planted, PlantedFault};
 
-/// Where a passage through leaves stands.
+/// Where a scan through leaves stands.
 enum Place {
     /// Before the leaf that takes `from`, which is to be looked for.
     Descend,
@@ -32,8 +32,8 @@ enum Place {
     Ended,
 }
 
-/// A passage through the leaves of a range.
-pub struct Leaves<'t> {
+/// A scan through the leaves of a range.
+pub struct LeafScan<'t> {
     tree: &'t Tree,
     /// Where the part of the range begins that is still to come; exact in [`Place::Descend`].
     from: Vec<u8>,
@@ -186,9 +186,9 @@ impl<'a> Leaf<'a> {
 
 impl Tree {
     /// The leaves with keys from `from` up to, not including, `to` (`None`: to the end).
-    pub fn leaves(&self, from: Vec<u8>, to: Option<Vec<u8>>) -> Leaves<'_> {
+    pub fn leaves(&self, from: Vec<u8>, to: Option<Vec<u8>>) -> LeafScan<'_> {
         let empty = to.as_ref().is_some_and(|to| *to <= from);
-        Leaves {
+        LeafScan {
             tree: self,
             from,
             to,
@@ -209,7 +209,7 @@ impl Tree {
     }
 }
 
-impl<'t> Leaves<'t> {
+impl<'t> LeafScan<'t> {
     /// Says that leaves of which there are zone maps of all these columns need not be read.
     pub fn skip_with_zone_maps(&mut self, columns: impl Iterator<Item = usize>) {
         self.zone_map_columns = Some(columns.collect());
