@@ -1,7 +1,7 @@
 //! Row locks and range locks: the lock table, its queues, and who waits in them.
 //!
 //! - `table`, `queue`, `range`: who holds what, who is granted it next, and ranges that were looked at;
-//! - `participant`: what other threads may see and do to a running transaction; `row_name`: what row an entry means;
+//! - `running_transaction`: what other threads may see and do to a running transaction; `row_name`: what row an entry means;
 //! - `deadlock_report`: how a deadlock is told.
 #![forbid(unsafe_code)]
 

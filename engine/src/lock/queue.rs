@@ -93,7 +93,7 @@ impl Granted {
 pub(crate) enum Enqueued {
     /// What was in the way is gone.
     Retry,
-    /// In the queue; the parker's state says so.
+    /// In the queue; the wait slot's state says so.
     Waiting,
     /// In the queue, and others that wait there have another holder before them, who came with it.
     WaitingWithHolder,
@@ -169,7 +169,7 @@ impl Queue {
             by_header: !ranged,
         });
         // Where it waits here itself it goes first, as every holder that wants more.
-        if who.parker.state() == WaitState::Queued(row) {
+        if who.wait_slot.state() == WaitState::Queued(row) {
             let waits = |waiter: &Waiter| Arc::ptr_eq(&waiter.who, who);
             let at = self.waiters.iter().position(waits);
             if let Some(waiter) = at.and_then(|at| self.waiters.remove(at)) {
@@ -223,7 +223,7 @@ impl Queue {
             who: who.clone(),
             mode,
         };
-        who.parker.set(WaitState::Queued(row));
+        who.wait_slot.set(WaitState::Queued(row));
         // Who holds the row already and wants more of it goes first: nobody behind can be granted
         // before it has it. So does who was granted it in vain: it has waited before.
         if held.is_some() {
@@ -261,8 +261,8 @@ impl Queue {
                     });
                 }
             }
-            if waiter.who.parker.end_wait(WaitState::Granted) {
-                granted.0.push(waiter.who.parker.clone());
+            if waiter.who.wait_slot.end_wait(WaitState::Granted) {
+                granted.0.push(waiter.who.wait_slot.clone());
             }
         }
         // Who locks the row waits for no ranges, and the next writer finds them again.

@@ -183,7 +183,7 @@ pub(crate) struct RunningTransaction {
     rows: Mutex<Option<RowSet>>,
     /// Trees in which it holds ranges.
     ranged_trees: Mutex<SmallVec<[TreeId; 4]>>,
-    pub parker: Arc<WaitSlot>,
+    pub wait_slot: Arc<WaitSlot>,
     /// What others see of it, and nothing depends on.
     pub shown: Monitoring,
 }
@@ -211,7 +211,7 @@ pub(crate) struct Monitoring {
 }
 
 impl RunningTransaction {
-    pub fn new(parker: Arc<WaitSlot>) -> Arc<Self> {
+    pub fn new(wait_slot: Arc<WaitSlot>) -> Arc<Self> {
         Arc::new(RunningTransaction {
             undo_head: AtomicU64::new(0),
             first_redo: AtomicU64::new(u64::MAX),
@@ -223,7 +223,7 @@ impl RunningTransaction {
             gives_way: AtomicBool::new(false),
             rows: Mutex::new(Some(RowSet::default())),
             ranged_trees: Mutex::default(),
-            parker,
+            wait_slot,
             shown: Monitoring::default(),
         })
     }

@@ -15,8 +15,8 @@
 
 mod beginnings;
 mod demand;
+pub(crate) mod fuzz_entry;
 mod group_commit;
-pub(crate) mod hostile;
 mod reader;
 mod record;
 mod segment_header;

@@ -24,8 +24,8 @@
 mod aligned;
 mod batch;
 mod completing;
+pub(crate) mod fuzz_entry;
 mod header;
-pub(crate) mod hostile;
 mod image;
 mod opening;
 mod page_ids;

@@ -124,7 +124,7 @@ pub struct Inspection {
 /// The number by which a transaction is shown.
 pub(super) fn shown_id(who: &RunningTransaction) -> u64 {
     match who.shown.txid.load(Ordering::Relaxed) {
-        0 => UNNUMBERED + u64::from(who.parker.slot()),
+        0 => UNNUMBERED + u64::from(who.wait_slot.slot()),
         txid => txid,
     }
 }
@@ -210,7 +210,7 @@ impl TransactionManager {
             .collect();
         found.transactions = seen
             .values()
-            .map(|who| self.entry_of(who, snapshots.remove(&who.parker.slot())))
+            .map(|who| self.entry_of(who, snapshots.remove(&who.wait_slot.slot())))
             .collect();
         let readers = snapshots.into_iter();
         found
@@ -222,7 +222,7 @@ impl TransactionManager {
 
     fn entry_of(&self, who: &RunningTransaction, snapshot_age: Option<u64>) -> TransactionEntry {
         let shown = &who.shown;
-        let waits_for = match who.parker.state() {
+        let waits_for = match who.wait_slot.state() {
             WaitState::Queued(row) => Some(row.0),
             _ => None,
         };
@@ -246,7 +246,7 @@ impl TransactionManager {
             undo_bytes: shown.undo_bytes.load(Ordering::Relaxed),
             rows_locked: who.held_rows() as u64,
             lock_waits: shown.lock_waits.load(Ordering::Relaxed),
-            ..self.entry_of_reader(who.parker.slot(), 0)
+            ..self.entry_of_reader(who.wait_slot.slot(), 0)
         }
         .with_snapshot(snapshot_age)
     }

@@ -32,24 +32,24 @@ pub(super) const LAST_LEAVES: usize = 8;
 /// Interrupts a transaction's lock waits from another thread.
 #[derive(Clone)]
 pub struct KillHandle {
-    parker: Arc<WaitSlot>,
+    wait_slot: Arc<WaitSlot>,
 }
 
 impl KillHandle {
     /// The transaction's present and next waits, and what looks at many rows in one call, return
     /// [`Error::Interrupted`], until [`KillHandle::clear`].
     pub fn kill(&self) {
-        self.parker.kill();
+        self.wait_slot.kill();
     }
 
     /// Whether it has been killed.
     pub fn is_killed(&self) -> bool {
-        self.parker.killed()
+        self.wait_slot.killed()
     }
 
     /// Takes the interruption back.
     pub fn clear(&self) {
-        self.parker.clear_kill();
+        self.wait_slot.clear_kill();
     }
 }
 
@@ -94,7 +94,7 @@ pub struct TreeTransaction {
     /// What writes are checked against, where reads see something older.
     #[cfg(feature = "broken")]
     pub(super) checked_view: Option<ReadView>,
-    pub(super) parker: Arc<WaitSlot>,
+    pub(super) wait_slot: Arc<WaitSlot>,
     /// Once it has written or locked.
     pub(super) running: Option<Arc<RunningTransaction>>,
     /// 0: it has not written.
@@ -162,7 +162,7 @@ impl TreeTransaction {
             view: None,
             #[cfg(feature = "broken")]
             checked_view: None,
-            parker: Arc::new(WaitSlot::new(slot_number)),
+            wait_slot: Arc::new(WaitSlot::new(slot_number)),
             running: None,
             txid: TxId(0),
             undo: None,
@@ -397,7 +397,7 @@ impl TreeTransaction {
     /// # Errors
     /// [`Error::Interrupted`] once it has been killed.
     pub fn check_killed(&self) -> Result<()> {
-        match self.parker.killed() || strikes(Fault::Killed) {
+        match self.wait_slot.killed() || strikes(Fault::Killed) {
             true => Err(Error::Interrupted),
             false => Ok(()),
         }
@@ -406,7 +406,7 @@ impl TreeTransaction {
     /// Interrupts this transaction's waits from another thread.
     pub fn kill_handle(&self) -> KillHandle {
         KillHandle {
-            parker: self.parker.clone(),
+            wait_slot: self.wait_slot.clone(),
         }
     }
 
@@ -447,7 +447,7 @@ impl TreeTransaction {
     /// What others see of this transaction; made when it first writes or locks.
     pub(super) fn running(&mut self) -> &Arc<RunningTransaction> {
         self.running.get_or_insert_with(|| {
-            let running = RunningTransaction::new(self.parker.clone());
+            let running = RunningTransaction::new(self.wait_slot.clone());
             let began = match self.slot.owner().started_us.load(Ordering::Relaxed) {
                 0 => micros_now(),
                 told => told,

@@ -6,9 +6,9 @@ use crate::sync::atomic::AtomicBool;
 use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use loom::thread;
 
-use super::participant;
 use super::row_name::Row;
 use super::row_name::RowName;
+use super::running;
 use super::running_transaction::{RunningTransaction, WaitState, Wake};
 use super::table::{Admitted, Enqueued, LockMode, LockTable};
 use crate::buffer::latch::Latch;
@@ -79,7 +79,7 @@ impl World {
     /// Writes the row where nobody is in the way.
     fn write(&self) {
         self.latch.lock_exclusive();
-        let admitted = self.locks.admits_writer(TREE, KEY, &participant(), true);
+        let admitted = self.locks.admits_writer(TREE, KEY, &running(), true);
         let written = matches!(admitted, Admitted::Yes);
         self.is_written.store(written, Relaxed);
         self.latch.unlock_exclusive();
@@ -108,8 +108,8 @@ fn join(threads: impl IntoIterator<Item = thread::JoinHandle<()>>) {
 pub fn released() {
     model(3, || {
         let world = World::new();
-        let thread = spawn(&world, |world| world.hold(&participant()));
-        world.hold(&participant());
+        let thread = spawn(&world, |world| world.hold(&running()));
+        world.hold(&running());
         join([thread]);
         assert_eq!(world.locks.len(), 0);
     });
@@ -121,7 +121,7 @@ pub fn shared() {
         let world = World::new();
         let threads = [(); 2].map(|()| {
             spawn(&world, |world| {
-                let me = participant();
+                let me = running();
                 world.lock(&me, LockMode::Shared);
                 assert!(
                     !world.is_held.load(Relaxed),
@@ -130,7 +130,7 @@ pub fn shared() {
                 world.end(&me);
             })
         });
-        world.hold(&participant());
+        world.hold(&running());
         join(threads);
         assert_eq!(world.locks.len(), 0);
     });
@@ -141,11 +141,11 @@ pub fn writer_ends() {
     model(3, || {
         let world = World::new();
         world.is_written.store(true, Release);
-        let writer = participant();
+        let writer = running();
         let thread = {
             let writer = writer.clone();
             spawn(&world, move |world| {
-                let me = participant();
+                let me = running();
                 while world.is_written.load(Acquire) {
                     world.wait(&me, LockMode::Exclusive, Some(&writer));
                 }
@@ -163,7 +163,7 @@ pub fn writer_ends() {
 pub fn killed() {
     model(3, || {
         let world = World::new();
-        let (holder, waiter) = (participant(), participant());
+        let (holder, waiter) = (running(), running());
         world.lock(&holder, LockMode::Exclusive);
         let thread = {
             let me = waiter.clone();
@@ -184,7 +184,7 @@ pub fn killed() {
 pub fn killed_when_released() {
     model(2, || {
         let world = World::new();
-        let (holder, waiter) = (participant(), participant());
+        let (holder, waiter) = (running(), running());
         world.lock(&holder, LockMode::Exclusive);
         let waits = {
             let me = waiter.clone();
@@ -206,7 +206,7 @@ pub fn writer_meets_locker() {
     model(3, || {
         let world = World::new();
         let locker = spawn(&world, |world| {
-            let (row, name, me) = (Row::new(TREE, KEY), RowName::new(TREE, KEY), participant());
+            let (row, name, me) = (Row::new(TREE, KEY), RowName::new(TREE, KEY), running());
             world.latch.lock_shared();
             let free = !world.is_written.load(Relaxed);
             let locked = free && world.locks.try_lock(row, &name, &me, LockMode::Shared);
@@ -227,7 +227,7 @@ pub fn writer_meets_escalation() {
     model(3, || {
         let world = World::new();
         let locker = spawn(&world, |world| {
-            let me = participant();
+            let me = running();
             world.latch.lock_shared();
             let free = !world.is_written.load(Relaxed);
             let mode = LockMode::Shared;

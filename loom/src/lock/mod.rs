@@ -17,6 +17,6 @@ use std::sync::Arc;
 use self::running_transaction::RunningTransaction;
 
 /// A transaction, as others see it.
-pub(crate) fn participant() -> Arc<RunningTransaction> {
+pub(crate) fn running() -> Arc<RunningTransaction> {
     RunningTransaction::new(Arc::default())
 }

@@ -10,7 +10,7 @@ use super::live_snapshots::Horizon;
 use super::order::{CommitOrder, End};
 use super::status::Status;
 use crate::ids::TxId;
-use crate::lock::participant;
+use crate::lock::running;
 use crate::model;
 
 /// The order, and what each of two writers writes before its end.
@@ -28,7 +28,7 @@ impl World {
     }
 
     fn write(&self, end: End) {
-        let txid = self.order.begin(&participant());
+        let txid = self.order.begin(&running());
         self.written[txid.0 as usize - 1].store(1, Relaxed);
         self.order.end(txid, end);
     }

@@ -11,7 +11,7 @@ use super::order::{CommitOrder, End};
 use super::snapshot::SnapshotRegistry;
 use super::undo_reclamation::UndoReclamation;
 use crate::ids::{PageId, TxId};
-use crate::lock::participant;
+use crate::lock::running;
 use crate::model;
 
 /// No snapshot is older than a horizon that was computed before it was taken, or while it stood.
@@ -31,7 +31,7 @@ pub fn horizon() {
                 assert!(view.low.0 >= low.load(Acquire), "behind the horizon");
             })
         };
-        let txid = order.begin(&participant());
+        let txid = order.begin(&running());
         order.end(txid, End::Commit);
         if let Some(horizon) = registry.horizon(&order) {
             csn.store(horizon.csn.0, Release);
@@ -49,7 +49,7 @@ pub fn listed() {
         let registry = SnapshotRegistry::new();
         let slot = registry.claim();
         let replaced = Arc::new(AtomicBool::new(false));
-        let begin = order.begin(&participant());
+        let begin = order.begin(&running());
         let from = order.end(begin, End::Commit);
         let reader = {
             let (order, replaced) = (order.clone(), replaced.clone());
@@ -64,7 +64,7 @@ pub fn listed() {
                 slot.clear_second();
             })
         };
-        let txid = order.begin(&participant());
+        let txid = order.begin(&running());
         let to = order.end(txid, End::Commit);
         if let Some(live) = registry.live(&order) {
             if live.none_between(from, to) {

@@ -168,7 +168,7 @@ impl Live {
     }
 }
 
-/// Bars as high as their values beside the highest.
+/// Columns as high as their values beside the highest.
 fn sparkline(values: &VecDeque<f64>) -> String {
     const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let most = values.iter().copied().fold(f64::MIN_POSITIVE, f64::max);

@@ -293,7 +293,7 @@ impl Plan {
         }
     }
 
-    /// With values of up to a mebibyte, few of them: chunks over many stays inside the gate.
+    /// With values of up to a mebibyte, few of them: chunks over many stays inside the barrier.
     fn of_very_large_values(self) -> Plan {
         Plan {
             sessions: self.sessions.min(2),

@@ -8,7 +8,7 @@
 //! Who has locked very many rows has no entry for each: ranges of keys stand for them, which hold the rows between them,
 //! too (lock escalation: Gray, Lorie, Putzolu, Traiger, "Granularity of locks in a shared data base", 1975).
 //!
-//! Order of latches and mutexes: leaf latch → shard → shard of ranges → participant's rows → parker. An explicit
+//! Order of latches and mutexes: leaf latch → shard → shard of ranges → a running transaction's rows → its wait slot. An explicit
 //! lock is entered with the row's leaf latched shared; a writer looks here with the leaf latched
 //! exclusively. So the leaf latch decides which of the two came first. See `docs/locking.md`.
 
@@ -386,7 +386,7 @@ impl LockTable {
             return true;
         };
         queue.waiters.remove(at);
-        who.parker.set(WaitState::Idle);
+        who.wait_slot.set(WaitState::Idle);
         let granted = queue.grant(row);
         if queue.is_empty() {
             occupied.remove();
@@ -461,7 +461,7 @@ impl LockTable {
             return SmallVec::new();
         };
         // Grants change this under the shard's mutex. The queue itself may be long.
-        if who.parker.state() != WaitState::Queued(row) {
+        if who.wait_slot.state() != WaitState::Queued(row) {
             return SmallVec::new();
         }
         queue
@@ -485,7 +485,7 @@ impl LockTable {
             return;
         };
         // The queue itself may be long.
-        if who.parker.state() == WaitState::Queued(row) {
+        if who.wait_slot.state() == WaitState::Queued(row) {
             queue.waits_for_holders(who, &mut f);
         }
     }

@@ -26,7 +26,7 @@ fn an_upgrade_whose_hindrance_has_gone_does_not_queue() {
     assert_eq!(queued, Enqueued::Retry);
     assert!(locks.try_lock(row, &name(), &a, LockMode::Exclusive));
     locks.release(row, &a);
-    assert_eq!(c.parker.state(), WaitState::Granted);
+    assert_eq!(c.wait_slot.state(), WaitState::Granted);
 }
 
 /// Else it would wait behind one that waits for it, and no walk over holders would find that.
@@ -45,8 +45,8 @@ fn who_becomes_a_holder_while_it_waits_goes_first() {
     let queued = locks.enqueue_behind(row, &name, &late, LockMode::Exclusive, &in_the_way);
     assert_eq!(queued, Enqueued::WaitingWithHolder);
     locks.release(row, &holder);
-    assert_eq!(ranged.parker.state(), WaitState::Granted);
-    assert_eq!(early.parker.state(), WaitState::Queued(row));
+    assert_eq!(ranged.wait_slot.state(), WaitState::Granted);
+    assert_eq!(early.wait_slot.state(), WaitState::Queued(row));
     for who in [&ranged, &early, &late] {
         locks.release(row, who);
     }
@@ -101,7 +101,7 @@ fn a_reader_does_not_pass_a_waiting_writer() {
     assert_eq!(queued, Enqueued::Waiting);
     // The writer gives up: the reader behind it is granted beside the first.
     assert!(!locks.leave(row, &b));
-    assert_eq!(c.parker.state(), WaitState::Granted);
+    assert_eq!(c.wait_slot.state(), WaitState::Granted);
 }
 
 /// One that waits has made it a holder, for its range. The row it has not locked.
@@ -117,11 +117,11 @@ fn who_holds_a_range_does_not_share_a_row_that_another_has_for_itself() {
     let queued = locks.enqueue(row, &name(), &ranged, LockMode::Shared, None);
     assert_eq!(queued, Enqueued::Waiting);
     locks.release(row, &holder);
-    assert_eq!(ranged.parker.state(), WaitState::Granted);
+    assert_eq!(ranged.wait_slot.state(), WaitState::Granted);
     assert!(locks.try_lock(row, &name(), &ranged, LockMode::Shared));
-    assert_eq!(writer.parker.state(), WaitState::Queued(row));
+    assert_eq!(writer.wait_slot.state(), WaitState::Queued(row));
     locks.release(row, &ranged);
-    assert_eq!(writer.parker.state(), WaitState::Granted);
+    assert_eq!(writer.wait_slot.state(), WaitState::Granted);
 }
 
 /// Who locks a row waits for no ranges. A writer that has waited for them, and gives up, changes nothing of that.
@@ -172,13 +172,13 @@ fn nobody_comes_to_share_a_row_with_its_writer() {
     }
     assert!(admits(&locks, key, &writer));
     assert!(!locks.leave(row, &early));
-    assert_eq!(reader.parker.state(), WaitState::Queued(row));
+    assert_eq!(reader.wait_slot.state(), WaitState::Queued(row));
     // Nor once the write has been taken back.
     locks.hold(tree, key, &writer);
     assert!(admits(&locks, key, &writer));
-    assert_eq!(reader.parker.state(), WaitState::Queued(row));
+    assert_eq!(reader.wait_slot.state(), WaitState::Queued(row));
     locks.release(row, &writer);
-    assert_eq!(reader.parker.state(), WaitState::Granted);
+    assert_eq!(reader.wait_slot.state(), WaitState::Granted);
 }
 
 /// A third has written the row between the end of the one that was waited for and the grant. It is not in the way of
@@ -193,15 +193,15 @@ fn who_is_granted_a_row_beside_its_writer_holds_nothing_of_it() {
     let queued = locks.enqueue(row, &name(), &waiter, exclusive, Some(&ended));
     assert_eq!(queued, Enqueued::Waiting);
     locks.release(row, &ended);
-    assert_eq!(waiter.parker.state(), WaitState::Granted);
+    assert_eq!(waiter.wait_slot.state(), WaitState::Granted);
     let queued = locks.enqueue(row, &name(), &waiter, exclusive, Some(&writer));
     assert_eq!(queued, Enqueued::Waiting);
     // It goes back to a savepoint, and writes again.
     locks.hold(tree, key, &writer);
     assert!(admits(&locks, key, &writer));
-    assert_eq!(waiter.parker.state(), WaitState::Queued(row));
+    assert_eq!(waiter.wait_slot.state(), WaitState::Queued(row));
     locks.release(row, &writer);
-    assert_eq!(waiter.parker.state(), WaitState::Granted);
+    assert_eq!(waiter.wait_slot.state(), WaitState::Granted);
     locks.release(row, &waiter);
     assert_eq!(locks.len(), 0);
 }
@@ -319,12 +319,12 @@ fn rows_without_entries_are_waited_for() {
     assert!(locks.try_take(tree, key, &holder, exclusive).is_ok());
     locks.escalate(tree, key, &holder);
     assert!(!locks.leave(row, &second));
-    assert_eq!(third.parker.state(), WaitState::Queued(row));
+    assert_eq!(third.wait_slot.state(), WaitState::Queued(row));
     locks.release_escalated(tree, &holder);
     for row in holder.take_rows() {
         locks.release(row, &holder);
     }
-    assert_eq!(third.parker.state(), WaitState::Granted);
+    assert_eq!(third.wait_slot.state(), WaitState::Granted);
     assert!(locks.try_take(tree, key, &third, shared).is_ok());
     locks.release(row, &third);
     assert_eq!(locks.len(), 0);

@@ -66,7 +66,7 @@ pub(super) fn find_circle(locks: &LockTable, me: &Arc<RunningTransaction>) -> Op
 /// itself, and sees that `who` waits.
 pub(super) fn may_close_a_circle(locks: &LockTable, who: &Arc<RunningTransaction>) -> bool {
     let mut blockers = Step::new(locks, who).blockers.into_iter();
-    blockers.any(|blocker| matches!(blocker.parker.state(), WaitState::Queued(_)))
+    blockers.any(|blocker| matches!(blocker.wait_slot.state(), WaitState::Queued(_)))
 }
 
 impl TransactionManager {
@@ -77,7 +77,7 @@ impl TransactionManager {
         while let Some(circle) = find_circle(locks, who) {
             // Before the victim is woken, and goes on to something else.
             let report = self.describe_deadlock(&circle);
-            if circle.victim.parker.wake(WaitState::Victim) {
+            if circle.victim.wait_slot.wake(WaitState::Victim) {
                 self.counters.deadlocks.fetch_add(1, Ordering::Relaxed);
                 *self.latest_deadlock.lock() = Some(Arc::new(report));
             }
@@ -92,7 +92,7 @@ struct Step {
 
 impl Step {
     fn new(locks: &LockTable, who: &Arc<RunningTransaction>) -> Step {
-        let blockers = match who.parker.state() {
+        let blockers = match who.wait_slot.state() {
             WaitState::Queued(row) => locks.blockers(row, who),
             // It runs, or it is a victim already and will soon.
             _ => SmallVec::new(),
@@ -146,7 +146,7 @@ mod tests {
         let victim = find_victim(&locks, &ring[4]).unwrap();
         assert!(Arc::ptr_eq(&victim, &ring[0]));
         // Once a victim is chosen the circle is broken.
-        assert!(victim.parker.wake(WaitState::Victim));
+        assert!(victim.wait_slot.wake(WaitState::Victim));
         assert!(find_victim(&locks, &ring[4]).is_none());
     }
 
@@ -175,9 +175,9 @@ mod tests {
         }
         // Handed over in the order of arrival.
         for pair in many.windows(2) {
-            assert_eq!(pair[1].parker.state(), WaitState::Queued(row(1)));
+            assert_eq!(pair[1].wait_slot.state(), WaitState::Queued(row(1)));
             locks.release(row(1), &pair[0]);
-            assert_eq!(pair[1].parker.state(), WaitState::Granted);
+            assert_eq!(pair[1].wait_slot.state(), WaitState::Granted);
         }
         locks.release(row(1), &many[499]);
         assert_eq!(locks.len(), 0);

@@ -35,7 +35,7 @@ impl TransactionManager {
             if report.members.len() >= MOST_MEMBERS && !is_victim {
                 continue;
             }
-            let WaitState::Queued(row) = who.parker.state() else {
+            let WaitState::Queued(row) = who.wait_slot.state() else {
                 continue;
             };
             if let Some((row, mode)) = self.locks().waited(row, who) {

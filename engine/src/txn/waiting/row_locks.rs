@@ -81,7 +81,7 @@ impl Drop for Queued<'_> {
     fn drop(&mut self) {
         if !is_planted(PlantedFault::StayQueued) {
             self.locks.leave(self.row, self.me);
-            self.me.parker.set(WaitState::Idle);
+            self.me.wait_slot.set(WaitState::Idle);
         }
     }
 }
@@ -406,10 +406,10 @@ impl TreeTransaction {
         me.shown.lock_waits.fetch_add(1, Ordering::Relaxed);
         let since = micros_now();
         me.shown.waits_since_us.store(since, Ordering::Relaxed);
-        let wake = self.parker.sleep(began.checked_add(limit));
+        let wake = self.wait_slot.sleep(began.checked_add(limit));
         transactions.counters.wait_ends(began);
         let granted = wake == Wake::Granted || transactions.locks().leave(row, &me);
-        self.parker.set(WaitState::Idle);
+        self.wait_slot.set(WaitState::Idle);
         match wake {
             Wake::Granted => Ok(()),
             Wake::Victim => Err(self.doom(Error::Deadlock)),

@@ -12,7 +12,7 @@ use crate::txn::transaction_manager::TransactionManager;
 impl TransactionManager {
     /// What [`crate::Transaction::set_session`] said, or 0.
     pub(super) fn session_of(&self, who: &RunningTransaction) -> u64 {
-        let owner = self.snapshots().owner(who.parker.slot());
+        let owner = self.snapshots().owner(who.wait_slot.slot());
         owner.map_or(0, |owner| owner.session.load(Ordering::Relaxed))
     }
 
