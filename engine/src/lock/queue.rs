@@ -82,8 +82,8 @@ pub(crate) struct Granted(SmallVec<[Arc<WaitSlot>; 2]>);
 
 impl Granted {
     pub fn wake(self) {
-        for parker in self.0 {
-            parker.unpark();
+        for wait_slot in self.0 {
+            wait_slot.unpark();
         }
     }
 }

@@ -50,11 +50,11 @@ impl World {
         match self.locks.enqueue(row, &name, me, mode, writer) {
             Enqueued::Retry => None,
             Enqueued::Waiting | Enqueued::WaitingWithHolder => {
-                let wake = me.parker.sleep(None);
+                let wake = me.wait_slot.sleep(None);
                 if wake != Wake::Granted {
                     self.locks.leave(row, me);
                 }
-                me.parker.set(WaitState::Idle);
+                me.wait_slot.set(WaitState::Idle);
                 Some(wake)
             }
         }
@@ -173,7 +173,7 @@ pub fn killed() {
                 world.end(&me);
             })
         };
-        waiter.parker.kill();
+        waiter.wait_slot.kill();
         join([thread]);
         world.end(&holder);
         assert_eq!(world.locks.len(), 0);
@@ -194,7 +194,7 @@ pub fn killed_when_released() {
                 world.end(&me);
             })
         };
-        let kills = spawn(&world, move |_| waiter.parker.kill());
+        let kills = spawn(&world, move |_| waiter.wait_slot.kill());
         world.end(&holder);
         join([waits, kills]);
         assert_eq!(world.locks.len(), 0);
