@@ -21,11 +21,11 @@ library:
 	cargo build --release --workspace
 
 mariadb: ## fetch a private MariaDB into target/mariadb (where packages can be fetched)
-	@setup/mariadb || [ $$? -eq 69 ]
+	@mariadb/setup/server || [ $$? -eq 69 ]
 
 # A second make, because the compiler's arguments are known once MariaDB is there.
 plugin: library mariadb ## compile the plug-in into target/plugin
-	@if [ -e target/mariadb/current/env ]; then $(MAKE) -f setup/plugin.mk; \
+	@if [ -e target/mariadb/current/env ]; then $(MAKE) -f mariadb/setup/plugin.mk; \
 	else echo "No MariaDB here: going on without the plug-in, with the embedded engine."; fi
 
 test: unit mtr compare sessions workloads orders ## every test: library, plug-in, comparison with InnoDB, sessions that meet, workloads, orders of threads
@@ -34,11 +34,11 @@ unit: mariadb
 	cargo test --workspace
 
 mtr: plugin ## the plug-in's tests, run by MariaDB's own test runner
-	@mtr/run own
+	@mariadb/mtr/run own
 
 compare: plugin ## the same statements on InnoDB and on Peregrine, answers compared; a suite of MariaDB's own, too
-	@mtr/run same
-	@mtr/run difference period
+	@mariadb/mtr/run same
+	@mariadb/mtr/run difference period
 
 sessions: plugin ## statements once answered wrongly, and slices of long proofs: anomalies, histories, bank, pushdown, changes, differential, memory
 	@if [ -e target/mariadb/current/env ]; then \
@@ -62,7 +62,7 @@ workloads: plugin ## every shipped workload at a small size for a moment: right 
 	else echo "No MariaDB here: going on without servers."; fi
 
 engines-funcs: plugin ## MariaDB's suite engines/funcs with Peregrine as the default engine
-	@mtr/run engines-funcs
+	@mariadb/mtr/run engines-funcs
 
 lint: ## formats and lints of Rust, its documentation, C++ and shell
 	cargo fmt --all --check
@@ -126,17 +126,17 @@ shaken-command: ## the command with every tuning constant drawn from its range, 
 	$(checked) -p peregrine-command --features shaken,broken
 
 shaken-plugin: mariadb ## the plug-in with every tuning constant drawn from its range, in target/shaken/plugin
-	$(checked) -p peregrine-boundary --features shaken
-	$(MAKE) --no-print-directory -f setup/plugin.mk out=target/shaken/plugin \
-		engine=target/shaken/release/libperegrine_boundary.a
+	$(checked) -p peregrine-capi --features shaken
+	$(MAKE) --no-print-directory -f mariadb/setup/plugin.mk out=target/shaken/plugin \
+		engine=target/shaken/release/libperegrine_capi.a
 
 statements: library shaken-plugin ## random statements and plans on servers with that plug-in (OPTIONS="--seed N --duration SECONDS")
 	target/release/peregrine bench statements --plugin target/shaken/plugin/ha_peregrine.so $(OPTIONS)
 
 broken-plugin: mariadb ## the plug-in in a build in which a rule or a step can be left out, in target/broken/plugin
-	cargo build -q --release -p peregrine-boundary --features broken --target-dir target/broken
-	$(MAKE) --no-print-directory -f setup/plugin.mk out=target/broken/plugin \
-		engine=target/broken/release/libperegrine_boundary.a
+	cargo build -q --release -p peregrine-capi --features broken --target-dir target/broken
+	$(MAKE) --no-print-directory -f mariadb/setup/plugin.mk out=target/broken/plugin \
+		engine=target/broken/release/libperegrine_capi.a
 
 verify-shaken: library ## what shaking shows, a line a point: held or not, with its figure
 	@verify/shaken

@@ -51,8 +51,8 @@ fn the_engine_has_no_cycle() {
 }
 
 #[test]
-fn the_boundary_has_no_cycle() {
-    check("boundary", 150);
+fn the_c_interface_has_no_cycle() {
+    check("mariadb/capi", 150);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// What a table has. `boundary/include/peregrine.h` says what the parts are.
+/// What a table has. `mariadb/capi/include/peregrine.h` says what the parts are.
 #[derive(Debug, Default)]
 pub struct Rest {
     /// Columns that the engine has not, by their number in the table.

@@ -132,7 +132,7 @@ fn a_number_is_a_knob_or_says_why_it_is_none() {
         }
     }
     let mut files = Vec::new();
-    for part in ["engine/src", "boundary/src"] {
+    for part in ["engine/src", "mariadb/capi/src"] {
         source_files(&root.join(part), &mut files);
     }
     let mut there = BTreeSet::new();

@@ -34,7 +34,7 @@ pub(crate) use self::plain::*;
 #[cfg(feature = "shaken")]
 pub(crate) use self::shaken::*;
 
-// What of it the boundary has, and those who play schedules.
+// What of it the C interface has, and those who play schedules.
 #[cfg(not(feature = "shaken"))]
 pub use self::plain::{now, Condvar, Mutex, RwLock};
 #[cfg(feature = "shaken")]

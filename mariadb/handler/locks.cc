@@ -1,0 +1,155 @@
+/* Copyright (C) The Peregrine developers. Licence: GPL version 2 (see mariadb/handler/LICENSE). */
+
+/* How a statement's reads lock rows. The server's own metadata locks guard definitions and serve
+   LOCK TABLES; the engine has row locks only. */
+
+#include "row_handler.h"
+#include "errors.h"
+
+#include <sql_parse.h>
+
+namespace peregrine {
+
+static bool skips_locked(thr_lock_type type) {
+  return type == TL_READ_SKIP_LOCKED || type == TL_WRITE_SKIP_LOCKED;
+}
+
+/* Whether rows are read for a statement that changes tables, which the binary log may get as it is.
+   The server says so by TL_READ_NO_INSERT, unless the statement itself asks for locks. */
+static bool reads_for_logged_statement(THD *thd, thr_lock_type type) {
+  switch (type) {
+    case TL_READ_NO_INSERT: /* also of LOCK TABLES, ANALYZE and others */
+      return sqlcom_can_generate_row_events(thd);
+    case TL_READ_WITH_SHARED_LOCKS:
+    case TL_READ_SKIP_LOCKED:
+      return is_update_query(thd->lex->sql_command);
+    default:
+      return false;
+  }
+}
+
+/* The snapshot may be older than commits that the binary log has before the statement. Repeated on
+   a replica it could read other rows. So it is logged as rows, or the user is warned with
+   binlog_format=STATEMENT. What a statement changes in this engine is always logged so; this is for
+   tables of other engines. */
+static void keep_from_statement_log(THD *thd, thr_lock_type type) {
+  if (reads_for_logged_statement(thd, type))
+    thd->lex->set_stmt_unsafe(LEX::BINLOG_STMT_UNSAFE_MULTIPLE_ENGINES_AND_SELF_LOGGING_ENGINE);
+}
+
+THR_LOCK_DATA **RowHandler::store_lock(THD *thd, THR_LOCK_DATA **to, thr_lock_type type) {
+  if (type != TL_IGNORE) skip_locked_ = skips_locked(type);
+  keep_from_statement_log(thd, type);
+  switch (type) {
+    case TL_IGNORE:
+      break;
+    case TL_READ_WITH_SHARED_LOCKS:
+    case TL_READ_SKIP_LOCKED:
+      stored_lock_ = PEREGRINE_LOCK_SHARED;
+      break;
+    default:
+      /* Reads of a statement that changes other tables are snapshot reads too: see above for what
+         the binary log gets. Tables that are changed become exclusive in external_lock. */
+      stored_lock_ = PEREGRINE_LOCK_NONE;
+  }
+  return to;
+}
+
+/* Whether the statement replaces tables, or partitions of them. */
+static bool alters_tables(THD *thd) {
+  switch (thd->lex->sql_command) {
+    case SQLCOM_ALTER_TABLE:
+    case SQLCOM_CREATE_INDEX:
+    case SQLCOM_DROP_INDEX:
+    case SQLCOM_OPTIMIZE:
+      return true;
+    default:
+      return false;
+  }
+}
+
+/* The server's own locks of a prepared transaction go with its connection; a copy of the table
+   would be one without its changes. Later than when tables are locked the server may not look at
+   the error. */
+int RowHandler::check_decided(THD *thd) {
+  if (likely(!alters_tables(thd)) || !share_) return 0;
+  int code = peregrine_table_undecided(share_->table);
+  return code == PEREGRINE_OK ? 0 : server_error(code, thd);
+}
+
+int RowHandler::external_lock(THD *thd, int type) {
+  if (type == F_UNLCK) {
+    Connection *connection = connection_;
+    connection_ = nullptr;
+    logs_nothing_ = false;
+    return connection ? release_table(thd, connection) : 0;
+  }
+  if (int error = check_decided(thd)) return error;
+  Connection *connection = connection_of(thd);
+  if (!connection) return HA_ERR_OUT_OF_MEM;
+  if (int error = begin_statement(thd, connection)) return error;
+  if (type == F_WRLCK) stored_lock_ = PEREGRINE_LOCK_EXCLUSIVE;
+  use_lock(stored_lock_);
+  /* SELECT … FOR UPDATE. The server asks for the flags once this has returned. */
+  logs_nothing_ = type == F_WRLCK && only_reads(thd);
+  connection->tables++;
+  connection_ = connection;
+  return 0;
+}
+
+/* Scans of several keys that are merged have a handler each, which the server does not tell of
+   locks: they lock what this one would, lest rows come together that are gone by then. */
+handler *RowHandler::clone(const char *name, MEM_ROOT *root) {
+  auto copy = static_cast<RowHandler *>(handler::clone(name, root));
+  if (!copy) return nullptr;
+  const uint32_t skips = PEREGRINE_SKIP_LOCKED;
+  copy->stored_lock_ = static_cast<peregrine_lock>(lock_ & ~skips);
+  copy->skip_locked_ = skip_locked_;
+  return copy;
+}
+
+/* A statement under LOCK TABLES, where external_lock was called once for all. */
+int RowHandler::start_stmt(THD *thd, thr_lock_type type) {
+  if (int error = check_decided(thd)) return error;
+  Connection *connection = connection_of(thd);
+  if (!connection) return HA_ERR_OUT_OF_MEM;
+  const bool begins = !connection->in_statement;
+  if (int error = begin_statement(thd, connection)) return error;
+  if (begins) connection->server_ends = true;
+  connection_ = connection;
+  keep_from_statement_log(thd, type);
+  skip_locked_ = skips_locked(type);
+  if (type >= TL_FIRST_WRITE)
+    use_lock(PEREGRINE_LOCK_EXCLUSIVE);
+  else if (type == TL_READ_WITH_SHARED_LOCKS || type == TL_READ_SKIP_LOCKED)
+    use_lock(PEREGRINE_LOCK_SHARED);
+  else
+    use_lock(PEREGRINE_LOCK_NONE);
+  return 0;
+}
+
+/* The row last read does not match. */
+void RowHandler::unlock_row() {
+  if (lock_ == PEREGRINE_LOCK_NONE || unlikely(!connection_)) return;
+  int code = peregrine_unlock_row(handle_, connection_->session);
+  if (unlikely(code != PEREGRINE_OK)) report_error(code, ha_thd(), table_share->path.str);
+}
+
+/* UPDATE looks at what is committed of a row that others have locked, and waits only where that
+   matches: it then reads the same row again. */
+void RowHandler::try_semi_consistent_read(bool tries) {
+  if (tries == semi_consistent_) return;
+  semi_consistent_ = tries;
+  peregrine_try_semi_consistent(handle_, tries);
+}
+
+bool RowHandler::was_semi_consistent_read() {
+  return semi_consistent_ && peregrine_was_semi_consistent(handle_);
+}
+
+void RowHandler::use_lock(peregrine_lock lock) {
+  lock_ = lock;
+  if (skip_locked_ && lock != PEREGRINE_LOCK_NONE) lock_ |= PEREGRINE_SKIP_LOCKED;
+}
+
+}  // namespace peregrine

@@ -1,0 +1,50 @@
+/* Copyright (C) The Peregrine developers. Licence: GPL version 2 (see mariadb/handler/LICENSE). */
+
+/* A table of the server's, described to the engine. */
+
+#ifndef PEREGRINE_LAYOUT_H
+#define PEREGRINE_LAYOUT_H
+
+#include "engine.h"
+
+#include <string>
+#include <vector>
+
+namespace peregrine {
+
+/* A definition and the memory that it points to. */
+class TableLayout {
+ public:
+  /* Reads a table's columns and keys. Its names must outlive this. */
+  explicit TableLayout(const TABLE *table);
+
+  const peregrine_definition *definition() const { return &definition_; }
+
+  /* What cannot be stored, as "column c of type t"; empty when everything can. */
+  const std::string &refused() const { return refused_; }
+
+ private:
+  void add_column(const TABLE *table, Field *field);
+  void add_null(const TABLE *table, Field *field);
+  void keep_one_column();
+  void add_key(const TABLE *table, const KEY &key);
+
+  peregrine_definition definition_{};
+  std::vector<peregrine_column> columns_;
+  std::vector<std::string> texts_;
+  std::string rest_;
+  std::vector<peregrine_key> keys_;
+  std::vector<std::vector<peregrine_key_part>> parts_;
+  std::vector<uchar> nulls_;
+  std::string refused_;
+};
+
+/* Whether values of a type are whole numbers of 1 to 8 bytes. */
+bool is_integer(enum_field_types type);
+
+/* The engine's name of a table that the server calls by a path. */
+std::string table_name(const char *path);
+
+}  // namespace peregrine
+
+#endif
