@@ -9,9 +9,9 @@ use peregrine::sync::{now, Condvar, Mutex};
 use peregrine::{Database, Durability, Options, Sessions};
 
 use crate::c_types::{Code, Counters, EngineOptions};
-use crate::collation::ServerCollations;
 use crate::failure::{keep, Failure, Outcome};
 use crate::guard;
+use crate::rows::collation::ServerCollations;
 use crate::server_sessions::ServerSessions;
 
 /// The open database, and what the C interface knows about it.

@@ -5,10 +5,10 @@ use std::ptr::{null, null_mut};
 use crate::c_types::{
     Code, ColumnDefinition, EngineOptions, KeyDefinition, KeyPartDefinition, TableDefinition,
 };
-use crate::change_calls::peregrine_insert;
+use crate::calls::changes::peregrine_insert;
+use crate::calls::rows::*;
 use crate::engine::{peregrine_engine_close, peregrine_engine_open, SharedEngine};
 use crate::handle::Handle;
-use crate::row_calls::*;
 use crate::session::*;
 use crate::table::{peregrine_table_close, peregrine_table_create, peregrine_table_open, TableBox};
 

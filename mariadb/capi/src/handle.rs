@@ -13,10 +13,10 @@ use std::sync::Arc;
 use peregrine::{knobs, Cursor, MultiGet, RowLock, Table};
 
 use crate::c_types::{Check, Target};
-use crate::condition::Condition;
 use crate::failure::Outcome;
-use crate::layout::Layout;
-use crate::record::Projection;
+use crate::rows::condition::Condition;
+use crate::rows::layout::Layout;
+use crate::rows::record::Projection;
 use crate::table::SharedTable;
 use aggregating::{Answer, Groups, Test};
 

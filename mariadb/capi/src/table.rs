@@ -12,7 +12,7 @@ use crate::c_types::{Code, TableDefinition, TableStats};
 use crate::engine::{engine, SharedEngine};
 use crate::failure::{keep, Failure, Outcome};
 use crate::guard;
-use crate::layout::Layout;
+use crate::rows::layout::Layout;
 use crate::session::{session as session_of, SessionBox};
 
 mod emptying;

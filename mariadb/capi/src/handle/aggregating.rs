@@ -10,8 +10,8 @@ use peregrine::{
 use super::{Current, Handle};
 use crate::c_types::{AggregateRequest, TestRequest};
 use crate::failure::{Failure, Outcome};
-use crate::layout::Kind;
-use crate::record;
+use crate::rows::layout::Kind;
+use crate::rows::record;
 
 /// An answer, and the server's column that it is of.
 pub(super) struct Answer {

@@ -7,8 +7,8 @@ use peregrine::{RowLock, RowView, Transaction, Value};
 use super::{Current, Handle};
 use crate::c_types::Code;
 use crate::failure::{Failure, Outcome};
-use crate::layout::Layout;
-use crate::record::{self, has, Values};
+use crate::rows::layout::Layout;
+use crate::rows::record::{self, has, Values};
 
 impl Handle {
     /// Inserts a record, or locks the row in the way.

@@ -5,10 +5,10 @@ use peregrine::{Cursor, CursorOptions, RowLock, Seek, Table, Transaction};
 use super::{Current, Handle, Purpose, Step};
 use crate::c_types::{Code, Target};
 use crate::failure::{Failure, Outcome};
-use crate::key_image;
-use crate::layout::Layout;
 use crate::planted::{is_planted, Fault};
-use crate::record::{has, Projection, Values};
+use crate::rows::key_image;
+use crate::rows::layout::Layout;
+use crate::rows::record::{has, Projection, Values};
 use crate::session::Session;
 
 impl Handle {

@@ -9,9 +9,9 @@ use super::savepoints::{
 };
 use super::*;
 use crate::c_types::{Code, Target};
-use crate::change_calls::{peregrine_begin_bulk_insert, peregrine_end_bulk_insert};
+use crate::calls::changes::{peregrine_begin_bulk_insert, peregrine_end_bulk_insert};
+use crate::calls::rows::peregrine_multi_get;
 use crate::fixture::{record, Open, Record, END, OK};
-use crate::row_calls::peregrine_multi_get;
 
 impl Open {
     /// Those of the ids of which there is a row.

@@ -3,11 +3,11 @@
 use peregrine::Isolation;
 
 use crate::c_types::{AggregateRequest, TestRequest};
+use crate::calls::rows::{handle, with};
 use crate::failure::{Failure, Outcome};
 use crate::guard;
 use crate::handle::Handle;
 use crate::planted::{is_planted, Fault};
-use crate::row_calls::{handle, with};
 use crate::session::SessionBox;
 
 /// What is asked.

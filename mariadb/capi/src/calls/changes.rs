@@ -1,8 +1,8 @@
 //! The entries of the header that change rows.
 
+use crate::calls::rows::{reading, with};
 use crate::handle::Handle;
 use crate::planted::{is_planted, Fault};
-use crate::row_calls::{reading, with};
 use crate::session::SessionBox;
 
 /// See the header.

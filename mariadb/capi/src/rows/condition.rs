@@ -6,7 +6,7 @@ use std::sync::Arc;
 use peregrine::{EntryFilter, Error, Result, RowView, Verdict};
 
 use crate::c_types::{Check, Target};
-use crate::record::Projection;
+use crate::rows::record::Projection;
 use crate::table::SharedTable;
 
 /// A condition of the server's on the columns of an index.

@@ -1,11 +1,11 @@
 //! The server's keys and the engine's indexes, as the server calls them.
 
 use crate::c_types::{Code, TableDefinition, Target};
-use crate::change_calls::peregrine_insert;
+use crate::calls::changes::peregrine_insert;
+use crate::calls::rows::{peregrine_next, peregrine_search};
 use crate::failure::peregrine_error_key;
 use crate::fixture::{record, with_definition, Open, Record, END, OK};
-use crate::layout::Layout;
-use crate::row_calls::{peregrine_next, peregrine_search};
+use crate::rows::layout::Layout;
 use crate::session::peregrine_session_commit;
 use crate::table::peregrine_table_set_description;
 

@@ -6,8 +6,8 @@
 use peregrine::Value;
 
 use crate::failure::{Failure, Outcome};
-use crate::layout::{ColumnLayout, KeyLayout, Kind, Layout};
-use crate::record::{self, Values};
+use crate::rows::layout::{ColumnLayout, KeyLayout, Kind, Layout};
+use crate::rows::record::{self, Values};
 
 /// How many parts, from the first, a map of key parts has. The map must have no gaps.
 pub fn part_count(map: u64) -> usize {
@@ -76,7 +76,7 @@ fn value<'a>(column: &ColumnLayout, length: usize, mut place: &'a [u8]) -> Outco
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layout::KeyPartLayout;
+    use crate::rows::layout::KeyPartLayout;
     use peregrine::{ColumnType, Database, Index, KeyPart, Options, TableSchema};
 
     fn column(kind: Kind, length: usize, null_bit: u8) -> ColumnLayout {

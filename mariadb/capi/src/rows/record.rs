@@ -5,8 +5,8 @@ use smallvec::SmallVec;
 
 use crate::c_types::Code;
 use crate::failure::{Failure, Outcome};
-use crate::layout::{ColumnLayout, Kind, Layout};
 use crate::planted::{is_planted, Fault};
+use crate::rows::layout::{ColumnLayout, Kind, Layout};
 
 /// The values of a row, on the stack for ordinary tables.
 pub type Values<'a> = SmallVec<[Value<'a>; 32]>;

@@ -1,0 +1,10 @@
+//! The functions that C++ calls, by what they are about.
+
+pub mod aggregates;
+pub mod auto_increment_lock;
+pub mod changes;
+pub mod inspect;
+pub mod plugin_knobs;
+pub mod prepared;
+pub mod rows;
+pub mod verify;
