@@ -2,7 +2,7 @@
 //!
 //! A leaf whose newest change is older than the reader's snapshot is looked at under its latch, or,
 //! where nothing has changed since the last look, not at all: its zone map tells
-//! ([`crate::tree::Leaves`]). Any other leaf is copied, and the versions of its records judged as a
+//! ([`crate::tree::LeafScan`]). Any other leaf is copied, and the versions of its records judged as a
 //! cursor does.
 
 mod condition;

@@ -1,7 +1,9 @@
 //! Handles: the rows of one table, read and changed by one thread at a time.
 
 mod aggregating;
+mod buffers;
 mod changing;
+mod condition;
 mod estimate;
 mod multi_get;
 mod positions;
@@ -14,7 +16,7 @@ use peregrine::{knobs, Cursor, MultiGet, RowLock, Table};
 
 use crate::c_types::{Check, Target};
 use crate::failure::Outcome;
-use crate::rows::condition::Condition;
+use crate::handle::condition::Condition;
 use crate::rows::layout::Layout;
 use crate::rows::record::Projection;
 use crate::table::SharedTable;

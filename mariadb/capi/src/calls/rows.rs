@@ -1,4 +1,4 @@
-//! The entries of the header that read rows. Those that change them are in `change_calls.rs`.
+//! The entries of the header that read rows. Those that change them are in `changes.rs`.
 
 use std::ffi::c_void;
 

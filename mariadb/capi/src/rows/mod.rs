@@ -1,8 +1,6 @@
 //! The server's record buffers and key images as the engine's values, and back.
 
-pub mod buffers;
 pub mod collation;
-pub mod condition;
 pub mod key_image;
 pub mod layout;
 pub mod record;
