@@ -5,7 +5,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use peregrine_suite::corruption;
-use peregrine_suite::fuzz::{self, Request};
+use peregrine_suite::fuzz::{
+    Request, {self},
+};
 
 #[test]
 fn hostile_input_is_refused_or_read() {

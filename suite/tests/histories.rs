@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use peregrine_suite::behaviour::level::Level;
 use peregrine_suite::histories::library::Library;
-use peregrine_suite::histories::{self, Request};
+use peregrine_suite::histories::{
+    Request, {self},
+};
 
 /// Threads and transactions are few enough for a slow machine; how many come about in the time does not
 /// matter.

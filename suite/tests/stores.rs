@@ -13,8 +13,12 @@ use peregrine_suite::error::SuiteError;
 use peregrine_suite::normal::{Answers, Check, Generator, Query};
 use peregrine_suite::results::record::{Line, Load, Planned, Run, RunSettings};
 use peregrine_suite::results::{csv, file};
-use peregrine_suite::runner::{self, summary, Request, Server};
-use peregrine_suite::stores::{self, fill, Store, StoreSession};
+use peregrine_suite::runner::{
+    summary, Request, Server, {self},
+};
+use peregrine_suite::stores::{
+    fill, Store, StoreSession, {self},
+};
 use peregrine_suite::workload::{builtin, Options, Workload};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};

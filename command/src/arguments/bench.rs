@@ -12,7 +12,9 @@ use super::measuring::{
     ThresholdsArguments, WorkloadArguments,
 };
 #[cfg(feature = "shaken")]
-use super::schedules::{SchedulesArguments, SchedulesHereArguments};
+use super::schedules::SchedulesArguments;
+#[cfg(feature = "shaken")]
+use super::schedules::SchedulesHereArguments;
 use super::stress::{
     BatchedJoinArguments, CheckpointStallsArguments, ContentionArguments, HeldSnapshotArguments,
     LargeTransactionArguments, LockedRowsArguments, ManyTablesArguments, MemoryArguments,

@@ -42,7 +42,9 @@ pub use self::measuring::{
     ThresholdsArguments, WorkloadArguments,
 };
 #[cfg(feature = "shaken")]
-pub use self::schedules::{SchedulesArguments, SchedulesHereArguments};
+pub use self::schedules::SchedulesArguments;
+#[cfg(feature = "shaken")]
+pub use self::schedules::SchedulesHereArguments;
 pub use self::server::{ServerAction, ServerPlace, SqlArguments, StartArguments};
 pub use self::stress::{
     BatchedJoinArguments, CheckpointStallsArguments, ContentionArguments, HeldSnapshotArguments,

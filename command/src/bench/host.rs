@@ -10,7 +10,7 @@ use peregrine_suite::error::Result;
 use peregrine_suite::server::installation::{find_plugin, target_directory};
 use peregrine_suite::server::{Installation, MemoryLimit};
 
-use super::run::new_directory;
+use super::measures::run::new_directory;
 use crate::arguments::{HostArguments, MariadbdArguments};
 
 /// Bytes of each engine's cache where nothing else is asked for.

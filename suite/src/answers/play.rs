@@ -5,9 +5,13 @@ use std::panic::resume_unwind;
 use mysql::prelude::Queryable;
 use mysql::{Conn, Row, Value};
 
-use super::cases::{self, Case};
+use super::cases::{
+    Case, {self},
+};
 use super::Outcome;
-use crate::engines::hosted::{self, Hosted};
+use crate::engines::hosted::{
+    Hosted, {self},
+};
 use crate::engines::Engine;
 use crate::error::{Result, StatementContext, SuiteError};
 use crate::runner::interrupt;

@@ -7,9 +7,13 @@ use std::time::{Duration, Instant};
 use mysql::prelude::Queryable;
 
 use super::outcome::Outcome;
-use super::teller::{self, Attempt, ALL};
+use super::teller::{
+    Attempt, ALL, {self},
+};
 use crate::dice::Dice;
-use crate::engines::hosted::{self, Hosted};
+use crate::engines::hosted::{
+    Hosted, {self},
+};
 use crate::engines::Engine;
 use crate::error::{Result, StatementContext, SuiteError};
 use crate::runner::interrupt;

@@ -4,10 +4,9 @@ use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{Cell as TableCell, Table};
 
 use super::anomalies::ALL;
-use super::conflict;
-use super::deadlock;
 use super::findings::{Column, Findings, Verdict};
 use super::level::Level;
+use super::{conflict, deadlock};
 
 /// What is said under the matrix.
 pub const LEGEND: &str = "Each cell has four marks, for READ UNCOMMITTED, READ COMMITTED, REPEATABLE READ and SERIALIZABLE: \

@@ -9,7 +9,9 @@ use mysql::prelude::Queryable;
 
 use super::script::{Answer, Played, Rows, Step, Transcript};
 use super::sleeping::Watch;
-use crate::engines::hosted::{self, Hosted};
+use crate::engines::hosted::{
+    Hosted, {self},
+};
 use crate::error::{Result, StatementContext, SuiteError};
 use crate::server::process::Process;
 

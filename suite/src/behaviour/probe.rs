@@ -4,13 +4,19 @@ use std::path::PathBuf;
 
 use mysql::prelude::Queryable;
 
-use super::anomalies::{self, ALL};
-use super::conflict::{self, Conflict};
+use super::anomalies::{
+    ALL, {self},
+};
+use super::conflict::{
+    Conflict, {self},
+};
 use super::deadlock;
 use super::findings::{Cell, Column, Findings, FORMAT};
 use super::level::Level;
 use super::player::Player;
-use crate::engines::hosted::{self, Hosted, Place};
+use crate::engines::hosted::{
+    Hosted, Place, {self},
+};
 use crate::engines::settings::Settings;
 use crate::engines::Engine;
 use crate::error::{Result, StatementContext, SuiteError};

@@ -1,6 +1,8 @@
 //! Makes statements up, in transactions of every kind.
 
-use super::tables::{self, Table, FREE, MOST, TABLES, WRITTEN};
+use super::tables::{
+    Table, FREE, MOST, TABLES, WRITTEN, {self},
+};
 use crate::dice::Dice;
 
 /// Stands for the engine's name, where two sessions of one server need two names.

@@ -8,11 +8,14 @@ use mysql::Conn;
 use super::author::{Author, BY_COPY, ENGINE};
 use super::tables;
 use crate::dice::Dice;
-use crate::engines::hosted::{self, Hosted};
-use crate::engines::indexes;
-use crate::engines::Engine;
+use crate::engines::hosted::{
+    Hosted, {self},
+};
+use crate::engines::{indexes, Engine};
 use crate::error::{Result, StatementContext, SuiteError};
-use crate::pushdown::answer::{self, difference, Answer};
+use crate::pushdown::answer::{
+    difference, Answer, {self},
+};
 use crate::runner::interrupt;
 
 /// One in so many statements must be done at least, or the comparison says little.

@@ -12,7 +12,9 @@ use peregrine::Error;
 
 use super::disk::Disk;
 use super::outcome::{Count, Outcome};
-use super::world::{self, World};
+use super::world::{
+    World, {self},
+};
 use super::{interrupted, sampled, store, unexpected, Request};
 use crate::error::{Result, SuiteError};
 

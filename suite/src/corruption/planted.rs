@@ -11,7 +11,9 @@ use peregrine::{Database, Error, Isolation, OwnedValue, Value};
 use super::disk::Disk;
 use super::flips::{data, parts, tree_of};
 use super::outcome::Outcome;
-use super::world::{self, Content, Rows, Tree, World, TABLES, TREES};
+use super::world::{
+    Content, Rows, Tree, World, TABLES, TREES, {self},
+};
 use super::{dump, interrupted, sampled, store, unexpected, Request};
 use crate::error::{Result, SuiteError};
 

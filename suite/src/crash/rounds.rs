@@ -9,8 +9,12 @@ use mysql::prelude::Queryable;
 
 use super::history::{create_tables, Author, State};
 use super::limit::Limit;
-use super::verify::{self, Fault, InFlight};
-use super::writer::{self, Counters, Ending};
+use super::verify::{
+    Fault, InFlight, {self},
+};
+use super::writer::{
+    Counters, Ending, {self},
+};
 use crate::dice::Dice;
 use crate::engines::mariadb::MariaDb;
 use crate::engines::settings::Settings;

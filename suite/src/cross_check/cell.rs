@@ -8,7 +8,9 @@
 use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{CellAlignment, Table};
 
-use super::turn::{self, Medians, Turn};
+use super::turn::{
+    Medians, Turn, {self},
+};
 use crate::arithmetic;
 use crate::results::figure::short;
 

@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use super::tool::{self, Ran};
+use super::tool::{
+    Ran, {self},
+};
 use crate::error::{Result, SuiteError};
 
 /// The conditions of clause 3.3.2 that it checks: all but the eleventh, which is true of new tables only.

@@ -6,7 +6,9 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::cell::{self, Cell, Limits, Verdict};
+use super::cell::{
+    Cell, Limits, Verdict, {self},
+};
 use super::go_tpc::{Found, GoTpc, Place, CONDITIONS};
 use super::ours::{sessions, turn, Before};
 use super::tables;
@@ -16,7 +18,7 @@ use crate::engines::mariadb::MariaDb;
 use crate::engines::{Engine, Placement, Protocol, ServerUrl, Session};
 use crate::error::{PathContext, Result, SuiteError};
 use crate::runner::interrupt;
-use crate::runner::load_generator::Question;
+use crate::runner::load::load_generator::Question;
 use crate::workload::{Counters, Workload, MIX};
 
 /// go-tpc's own schema.

@@ -9,8 +9,8 @@ use crate::engines::hosted::Hosted;
 use crate::engines::{Session, Target};
 use crate::error::{Result, StatementContext, SuiteError};
 use crate::runner::interrupt;
-use crate::runner::load_generator::{make_ready, measure, Latencies, Method, Question};
-use crate::runner::pace::Pace;
+use crate::runner::load::load_generator::{make_ready, measure, Latencies, Method, Question};
+use crate::runner::load::pace::Pace;
 use crate::server::process::Process;
 
 /// Processor time of a process, and the statements that a server was asked.

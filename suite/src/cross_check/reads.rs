@@ -3,7 +3,9 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::cell::{self, Cell, Limits, Verdict};
+use super::cell::{
+    Cell, Limits, Verdict, {self},
+};
 use super::ours::{sessions, turn, Before};
 use super::sysbench::{Asked, Sysbench};
 use super::tables;
@@ -14,7 +16,7 @@ use crate::engines::{Engine, Placement, Protocol};
 use crate::error::{PathContext, Result, SuiteError};
 use crate::normal::{Answers, Generator};
 use crate::runner::interrupt;
-use crate::runner::load_generator::Question;
+use crate::runner::load::load_generator::Question;
 use crate::workload::Counters;
 
 /// What to ask.

@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use super::tool::{self, Ran};
+use super::tool::{
+    Ran, {self},
+};
 use crate::engines::Protocol;
 use crate::error::{PathContext, Result, SuiteError};
 

@@ -3,10 +3,11 @@
 use crate::engines::hosted::Hosted;
 use crate::engines::Engine;
 use crate::error::{PathContext, Result, SuiteError};
-use crate::runner::host::Kept;
 use crate::runner::interrupt;
 use crate::runner::loading::{Loading, Place, TableFile};
-use crate::workload::{builtin, data_file, Options, Workload};
+use crate::runner::measured::host::Kept;
+use crate::workload::values::data_file;
+use crate::workload::{builtin, Options, Workload};
 
 /// A shipped workload with these parameters.
 ///

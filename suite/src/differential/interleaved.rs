@@ -6,11 +6,10 @@
 
 use std::collections::VecDeque;
 
-use super::of_session;
 use super::schema::{tables, Table};
 use super::statements::Author;
 use super::values::one_of;
-use super::LOOK;
+use super::{of_session, LOOK};
 use crate::dice::Dice;
 
 /// How many sessions a script has that has several.

@@ -4,7 +4,9 @@
 use super::play::{Played, Side};
 use super::schema::Table;
 use super::sessions::{is_met, Pair};
-use crate::engines::indexes::{self, Index};
+use crate::engines::indexes::{
+    Index, {self},
+};
 use crate::error::Result;
 use crate::pushdown::answer::{difference, Answer};
 use crate::statements::indexes::unlike_the_rows;

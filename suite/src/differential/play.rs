@@ -9,10 +9,14 @@ use mysql::Conn;
 use super::schema::Table;
 use super::sessions::Sessions;
 use super::{bare, split, BINARY, ENGINE, KILL, LOOK, STOP};
-use crate::engines::hosted::{self, Hosted};
+use crate::engines::hosted::{
+    Hosted, {self},
+};
 use crate::engines::Engine;
 use crate::error::{Result, StatementContext, SuiteError};
-use crate::pushdown::answer::{self, brief, difference, Answer};
+use crate::pushdown::answer::{
+    brief, difference, Answer, {self},
+};
 
 /// A second of the server's clock at which each script begins; it goes on by one a statement, so that versions of rows
 /// have the same times.

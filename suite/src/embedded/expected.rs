@@ -1,8 +1,7 @@
 //! The right answers, computed from the generator.
 
-use crate::normal::fingerprint;
 use crate::normal::generator::{Generator, Row};
-use crate::normal::COUNTRIES;
+use crate::normal::{fingerprint, COUNTRIES};
 use crate::stores::row_bytes;
 
 /// What every store must answer.

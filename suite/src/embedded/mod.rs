@@ -23,7 +23,9 @@ use std::path::Path;
 
 use crate::engines::Embedded;
 use crate::error::Result;
-use crate::stores::{self, Store};
+use crate::stores::{
+    Store, {self},
+};
 
 /// The stores, in the order in which they are shown.
 pub const NAMES: [&str; 5] = ["peregrine", "lmdb", "sqlite", "redb", "fjall"];

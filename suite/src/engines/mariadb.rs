@@ -6,8 +6,9 @@ use std::sync::Arc;
 use mysql::prelude::Queryable;
 use mysql::{Conn, Opts, OptsBuilder};
 
-use super::placement;
-use super::{Datum, Engine, Protocol, RowSink, ServerUrl, Session, Statement, Target, Value};
+use super::{
+    placement, Datum, Engine, Protocol, RowSink, ServerUrl, Session, Statement, Target, Value,
+};
 use crate::error::{Result, StatementContext, SuiteError};
 
 /// A server that runs.

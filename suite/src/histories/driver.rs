@@ -3,7 +3,9 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use super::check::{self, Found, Violation};
+use super::check::{
+    Found, Violation, {self},
+};
 use super::generator::{Author, Lists, Wish};
 use super::history::{
     version, Clock, Deed, Ending, History, Keys, Operation, Span, Transaction, FIRST_LIST,

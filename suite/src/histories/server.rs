@@ -11,7 +11,9 @@ use super::history::{
 use super::target::{Done, Session, Target, Trouble};
 use crate::behaviour::level::Level;
 use crate::dice::Dice;
-use crate::engines::hosted::{self, Hosted};
+use crate::engines::hosted::{
+    Hosted, {self},
+};
 use crate::engines::Engine;
 use crate::error::{Result, StatementContext};
 

@@ -5,9 +5,8 @@
 //! fingerprints of each country's rows are kept sorted, with the state beside them, so that
 //! membership is a binary search.
 
-use super::fingerprint;
 use super::generator::{Generator, Row};
-use super::{COUNTRIES, STATES};
+use super::{fingerprint, COUNTRIES, STATES};
 
 /// The low bits of a packed fingerprint hold the state.
 const STATE_BITS: u64 = 0xff;

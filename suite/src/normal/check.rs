@@ -5,10 +5,8 @@
 //! many as there can be and none more often than it exists.
 
 use super::answers::{Answers, Strings};
-use super::fingerprint;
-use super::generator;
 use super::queries::{Column, Query};
-use super::STATES;
+use super::{fingerprint, generator, STATES};
 use crate::engines::{Datum, RowSink, Value};
 
 /// Takes the rows of one answer at a time.

@@ -5,12 +5,17 @@ use std::fmt;
 use mysql::prelude::Queryable;
 use mysql::{Conn, Row};
 
-use super::answer::{self, agree, brief, Answer};
-use super::joins;
-use super::queries::{self, Query};
-use super::tables;
+use super::answer::{
+    agree, brief, Answer, {self},
+};
+use super::queries::{
+    Query, {self},
+};
+use super::{joins, tables};
 use crate::dice::Dice;
-use crate::engines::hosted::{self, Hosted};
+use crate::engines::hosted::{
+    Hosted, {self},
+};
 use crate::engines::Engine;
 use crate::error::{Result, StatementContext, SuiteError};
 use crate::runner::interrupt;

@@ -1,6 +1,8 @@
 //! Generated SELECTs of one table, and what those of two are made of, too.
 
-use super::tables::{self, Column, Kind, COLUMNS, TABLES};
+use super::tables::{
+    Column, Kind, COLUMNS, TABLES, {self},
+};
 use crate::dice::Dice;
 
 /// A statement, and how its answers are compared.

@@ -1,9 +1,10 @@
 //! The figures as tables for a README.
 
-use super::data;
-use super::series::{self, Series};
+use super::series::{
+    Series, {self},
+};
 use super::settings::megabytes;
-use super::Source;
+use super::{data, Source};
 use crate::arithmetic;
 use crate::results::comparison::Group;
 use crate::results::figure::shown;

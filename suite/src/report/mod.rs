@@ -20,9 +20,8 @@ use minijinja::{context, Environment};
 
 use crate::behaviour::Findings;
 use crate::error::{PathContext, Result, SuiteError};
-use crate::results::file;
 use crate::results::record::Line;
-use crate::results::Changes;
+use crate::results::{file, Changes};
 
 /// The report's file name in an output directory.
 pub const FILE_NAME: &str = "report.html";

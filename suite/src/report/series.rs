@@ -7,8 +7,7 @@ use super::Source;
 use crate::engines::Engine;
 use crate::results::comparison::Group;
 use crate::results::record::{Line, Load, Run};
-use crate::results::Comparison;
-use crate::results::{file, loads};
+use crate::results::{file, loads, Comparison};
 use crate::runner::summary::baseline;
 
 /// An engine's figures.

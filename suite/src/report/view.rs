@@ -13,8 +13,7 @@ use crate::arithmetic;
 use crate::engines::Engine;
 use crate::results::figure::short;
 use crate::results::record::{Header, Line};
-use crate::results::Comparison;
-use crate::results::{file, loads};
+use crate::results::{file, loads, Comparison};
 use crate::runner::summary::baseline;
 
 /// The page's fixed contents.

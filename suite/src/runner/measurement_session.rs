@@ -6,25 +6,32 @@ use std::time::Instant;
 
 use mysql::prelude::Queryable;
 
-use super::command_line::command;
-use super::embedded_host::EmbeddedHost;
-use super::hosts::Hosts;
+use super::load::background_load;
 use super::loading::TableFile;
+use super::measured::embedded_host::EmbeddedHost;
+use super::measured::hosts::Hosts;
+use super::measured::remote_host::{
+    RemoteHost, {self},
+};
+use super::measured::sandbox_host::SandboxHost;
+use super::measured::server_host::{Ending, ServerHost};
 use super::measuring::Measuring;
-use super::planned::read;
+use super::plan::command_line::command;
+use super::plan::planned::read;
+use super::plan::request::{Request, Server};
+use super::plan::{matrix, plans};
 use super::progress::Progress;
-use super::remote_host::{self, RemoteHost};
-use super::request::{Request, Server};
-use super::sandbox_host::SandboxHost;
-use super::server_host::{Ending, ServerHost};
-use super::{background_load, interrupt, machine, matrix, plans};
+use super::{interrupt, machine};
 use crate::engines::Engine;
 use crate::error::{PathContext, Result, StatementContext, SuiteError};
 use crate::normal::{Answers, Generator};
-use crate::results::file::{self, Journal, FILE_NAME};
+use crate::results::file::{
+    Journal, FILE_NAME, {self},
+};
 use crate::results::record::{Finish, Header, Line, Load, Planned, RunSettings, FORMAT};
 use crate::stores;
-use crate::workload::{data_file, Mode, Workload};
+use crate::workload::values::data_file;
+use crate::workload::{Mode, Workload};
 
 /// What a complete run found.
 #[derive(Debug)]

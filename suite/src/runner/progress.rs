@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::live_counters::Glance;
+use super::load::live_counters::Glance;
 use crate::results::figure::short;
 
 /// How many rates the line of a run shows.

@@ -3,8 +3,8 @@
 use peregrine::{Error, RowLock, Value};
 
 use super::end::{wrong, End, Step};
-use super::links::Link;
-use super::reading::read;
+use super::model::links::Link;
+use super::model::reading::read;
 use super::session::{Session, Work};
 use super::tables::{account, ACCOUNTS_KIND, SHARED_KEYS, SHARED_KIND};
 use crate::simulated::model::Row;

@@ -9,11 +9,11 @@
 //! | `session.rs` | a session, and the model of what it must see |
 //! | `changes.rs`, `queries.rs` | its statements |
 //! | `tables.rs` | what is in the database |
-//! | `reading.rs`, `ledger.rs` | rows as they are read; what was committed |
-//! | `snapshots.rs` | what a session sees of others' rows |
-//! | `whole.rs` | what one commit of each session explains, over all tables |
-//! | `now.rs` | what a session is at, for the others |
-//! | `links.rs` | rows that all sessions change |
+//! | `model/reading.rs`, `model/ledger.rs` | rows as they are read; what was committed |
+//! | `model/snapshots.rs` | what a session sees of others' rows |
+//! | `model/whole.rs` | what one commit of each session explains, over all tables |
+//! | `model/now.rs` | what a session is at, for the others |
+//! | `model/links.rs` | rows that all sessions change |
 //! | `passing.rs` | a table that comes and goes |
 //! | `disk.rs` | calls that fail, and the check of what is on the disk |
 //! | `power.rs` | power that is lost, and what must be found then |
@@ -24,18 +24,13 @@
 mod changes;
 mod disk;
 mod end;
-pub mod ledger;
-pub mod links;
-mod now;
+pub mod model;
 mod passing;
 pub mod plan;
 pub mod play;
 pub mod power;
 mod queries;
-pub mod reading;
 pub mod session;
-mod snapshots;
 pub mod tables;
 pub mod varied;
-mod whole;
 pub mod work;

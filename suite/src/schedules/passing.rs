@@ -5,9 +5,9 @@ use std::sync::atomic::Ordering;
 
 use peregrine::{Error, Isolation};
 
-use super::ledger::{Ledger, Rows};
+use super::model::ledger::{Ledger, Rows};
+use super::model::reading::Read;
 use super::play::{every_index, Play};
-use super::reading::Read;
 use super::tables::ACCOUNTS_KIND;
 use crate::dice::Dice;
 use crate::simulated::model::{Kind, Row};

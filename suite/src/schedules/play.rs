@@ -7,23 +7,25 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use peregrine::os::simulated::SimulatedOs;
-use peregrine::sync::schedule::{self, Passed, Strategy};
+use peregrine::sync::schedule::{
+    Passed, Strategy, {self},
+};
 use peregrine::sync::thread;
 use peregrine::{Database, Error, Isolation, Table, Xid};
 
 use super::disk::{check_crashed, check_purged, let_fail, DIR};
-use super::ledger::{are, Ledger, Moved, Rows};
-use super::links::Link;
-use super::now::Now;
+use super::model::ledger::{are, Ledger, Moved, Rows};
+use super::model::links::Link;
+use super::model::now::Now;
+use super::model::reading::{in_order, rows, Read};
+use super::model::whole::explained;
 use super::plan::{is_refused, Ending, Plan, Points, OWNERS};
 use super::power::{Crash, Power};
-use super::reading::{in_order, rows, Read};
 use super::session::Session;
 use super::tables::{account, ACCOUNTS, ACCOUNTS_KIND, AMOUNT, OWN, SHARED, SHARED_KIND};
 use super::varied::counted::Given;
 use super::varied::found;
 use super::varied::session::Varied;
-use super::whole::explained;
 use crate::dice::Dice;
 use crate::errors_told;
 use crate::simulated::model::Row;

@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use peregrine::os::simulated::{Loss, SimulatedOs};
 use peregrine::{Durability, Xid};
 
-use super::ledger::Ledger;
+use super::model::ledger::Ledger;
 use super::plan::{Ending, Plan, OWNERS};
 use crate::dice::Dice;
 

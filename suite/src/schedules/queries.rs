@@ -8,10 +8,10 @@ use peregrine::{
 };
 
 use super::end::{wrong, Step};
-use super::ledger::are;
-use super::now::locks_alone;
+use super::model::ledger::are;
+use super::model::now::locks_alone;
+use super::model::reading::{as_read, in_order, key_of, read, rows, Read};
 use super::plan::{Role, OWNERS};
-use super::reading::{as_read, in_order, key_of, read, rows, Read};
 use super::session::{Session, Work};
 use super::tables::{AMOUNT, SHARED_KEYS};
 use crate::simulated::model::{Row, CODE, GROUP, ID};

@@ -8,12 +8,12 @@ use peregrine::sync::thread;
 use peregrine::{Database, Isolation, Result, Savepoint, Table, Transaction, Value, Xid};
 
 use super::end::{wrong, Beside, End, Step};
-use super::ledger::{Ledger, Moved, Rows};
-use super::links::Link;
-use super::now::Now;
+use super::model::ledger::{Ledger, Moved, Rows};
+use super::model::links::Link;
+use super::model::now::Now;
+use super::model::reading::Read;
 use super::plan::{Ending, Plan, Role, OWNERS};
 use super::power::Power;
-use super::reading::Read;
 use super::tables::{ACCOUNTS, OWN, SHARED};
 use crate::dice::Dice;
 

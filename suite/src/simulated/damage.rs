@@ -8,7 +8,9 @@ use peregrine::os::simulated::{Event, Loss, Moment, SimulatedOs};
 use peregrine::os::Os;
 
 use super::found::Found;
-use super::image::{self, Wrong};
+use super::image::{
+    Wrong, {self},
+};
 use super::played::{play, Played};
 use super::work::{prove, Findings, Outcome, Totals, Workloads};
 use super::workload::Plan;

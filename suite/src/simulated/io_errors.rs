@@ -14,7 +14,9 @@ use std::sync::Arc;
 use peregrine::os::simulated::{Call, FaultOn, Loss, Moment, SimulatedOs};
 use peregrine::{Database, Error};
 
-use super::image::{self, Depth, Wrong, DIR};
+use super::image::{
+    Depth, Wrong, DIR, {self},
+};
 use super::model::State;
 use super::played;
 use super::player::Player;

@@ -9,7 +9,9 @@ use std::collections::BTreeMap;
 
 use peregrine::os::simulated::{Event, Loss, Moment, SimulatedOs};
 
-use super::image::{self, Depth, Wrong};
+use super::image::{
+    Depth, Wrong, {self},
+};
 use super::model::State;
 use super::played;
 use super::work::{prove, Findings, Outcome, Totals, Workloads};

@@ -5,7 +5,9 @@ use mysql::Conn;
 
 use crate::engines::indexes;
 use crate::error::{Result, StatementContext};
-use crate::pushdown::answer::{self, difference, Answer};
+use crate::pushdown::answer::{
+    difference, Answer, {self},
+};
 
 /// By what name HANDLER has a table open here: a script may have it open by its own.
 const LOOKED_AT: &str = "looked_at";

@@ -10,7 +10,9 @@ use super::second_opinion::{copies, gone};
 use crate::dice::Dice;
 use crate::engines::Engine;
 use crate::error::{Result, StatementContext};
-use crate::pushdown::answer::{self, agree, brief, difference, Answer};
+use crate::pushdown::answer::{
+    agree, brief, difference, Answer, {self},
+};
 use crate::pushdown::queries::Query;
 use crate::pushdown::tables::TABLES;
 

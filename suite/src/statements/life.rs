@@ -12,10 +12,14 @@ use super::plan::names;
 use super::run::Request;
 use super::writer::Writer;
 use crate::dice::Dice;
-use crate::engines::hosted::{self, Hosted};
+use crate::engines::hosted::{
+    Hosted, {self},
+};
 use crate::engines::Engine;
 use crate::error::{Result, StatementContext};
-use crate::pushdown::tables::{self, TABLES};
+use crate::pushdown::tables::{
+    TABLES, {self},
+};
 use crate::runner::interrupt;
 
 /// The schema of all tables.

@@ -5,10 +5,11 @@ use mysql::Conn;
 
 use super::judge::SNAPSHOT_IS_LOST;
 use super::life::SCHEMA;
-use crate::engines::hosted;
-use crate::engines::Engine;
+use crate::engines::{hosted, Engine};
 use crate::error::{Result, StatementContext};
-use crate::pushdown::tables::{self, TABLES};
+use crate::pushdown::tables::{
+    TABLES, {self},
+};
 
 /// Copies of the tables as the connection's snapshot sees them, with InnoDB, in a schema of this name. From then on
 /// the connection is there, and its snapshot is over. False: there are none, for a table has been defined anew.

@@ -10,7 +10,9 @@ use crate::dice::Dice;
 use crate::engines::Engine;
 use crate::error::{Result, StatementContext};
 use crate::pushdown::queries::put;
-use crate::pushdown::tables::{self, COLUMNS};
+use crate::pushdown::tables::{
+    COLUMNS, {self},
+};
 
 /// Errors that changes may end with: row changed since the snapshot, duplicates (of keys' names, of rows), no such
 /// key, lock wait timeout, deadlock, no such savepoint, a table defined anew, isolation within a transaction.

@@ -6,7 +6,9 @@ use std::path::Path;
 use ::fjall::config::{CompressionPolicy, HashRatioPolicy, PartitioningPolicy, PinningPolicy};
 use ::fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode, Readable as _, Snapshot};
 
-use super::keys_and_values::{self, KeysAndValues};
+use super::keys_and_values::{
+    KeysAndValues, {self},
+};
 use super::question::Question;
 use super::row_bytes;
 use super::store::{failed, Store, StoreReader};

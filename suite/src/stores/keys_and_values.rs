@@ -4,7 +4,9 @@
 use std::ops::ControlFlow;
 
 use super::question::{give_day, Question, Wanted};
-use super::row_bytes::{self, Entry};
+use super::row_bytes::{
+    Entry, {self},
+};
 use crate::engines::{RowSink, Value};
 use crate::error::{Result, SuiteError};
 

@@ -7,7 +7,9 @@ use heed::byteorder::NativeEndian;
 use heed::types::{Bytes, DecodeIgnore, Unit, U32};
 use heed::{CommitOrAbort, Database, Env, EnvOpenOptions, IntegerComparator, PutFlags, RoTxn};
 
-use super::keys_and_values::{self, KeysAndValues};
+use super::keys_and_values::{
+    KeysAndValues, {self},
+};
 use super::question::Question;
 use super::row_bytes;
 use super::store::{failed, Store, StoreReader};

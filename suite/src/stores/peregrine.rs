@@ -12,7 +12,9 @@ use peregrine::{
 
 use super::question::{give_day, Question, Wanted};
 use super::store::{failed, Store, StoreReader};
-use crate::engines::{self, RowSink};
+use crate::engines::{
+    RowSink, {self},
+};
 use crate::error::Result;
 use crate::normal::generator::Row;
 

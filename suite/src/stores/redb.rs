@@ -10,7 +10,9 @@ use ::redb::{
     ReadableTable as _, TableDefinition, Value,
 };
 
-use super::keys_and_values::{self, KeysAndValues};
+use super::keys_and_values::{
+    KeysAndValues, {self},
+};
 use super::question::Question;
 use super::row_bytes;
 use super::store::{failed, Store, StoreReader};

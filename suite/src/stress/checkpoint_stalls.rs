@@ -2,7 +2,7 @@
 //!
 //! A pause is a transaction that took long. Some are the machine's: its processors were taken by
 //! others, or its disk was. Two threads that have nothing to do with the engine see those too
-//! ([`super::machine_pauses`]); what they have not seen is the engine's.
+//! ([`super::load::machine_pauses`]); what they have not seen is the engine's.
 
 use std::fmt;
 use std::path::Path;
@@ -11,8 +11,10 @@ use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 
-use super::machine_pauses::{self, MachinePauses, Stretch};
-use super::write_load::WriteLoad;
+use super::load::machine_pauses::{
+    MachinePauses, Stretch, {self},
+};
+use super::load::write_load::WriteLoad;
 use crate::error::{Result, SuiteError};
 use crate::runner::interrupt;
 
@@ -311,7 +313,7 @@ fn checkpoints(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stress::write_load::Writer;
+    use crate::stress::load::write_load::Writer;
 
     /// Writers that wait while a checkpoint runs, as long as it runs.
     struct Waits {

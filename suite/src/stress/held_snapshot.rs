@@ -10,7 +10,9 @@ use mysql::prelude::Queryable;
 use super::refusal;
 use super::size::Size;
 use crate::dice::Dice;
-use crate::engines::hosted::{self, Hosted};
+use crate::engines::hosted::{
+    Hosted, {self},
+};
 use crate::engines::Engine;
 use crate::error::{Result, StatementContext, SuiteError};
 use crate::runner::interrupt::sleep;

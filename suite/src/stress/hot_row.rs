@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 use mysql::prelude::Queryable;
 
 use super::refusal;
-use crate::engines::hosted::{self, Hosted};
+use crate::engines::hosted::{
+    Hosted, {self},
+};
 use crate::engines::Engine;
 use crate::error::{Result, StatementContext, SuiteError};
 

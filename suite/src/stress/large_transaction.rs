@@ -9,7 +9,9 @@ use mysql::prelude::Queryable;
 
 use super::size::Size;
 use crate::dice::Dice;
-use crate::engines::hosted::{self, Hosted};
+use crate::engines::hosted::{
+    Hosted, {self},
+};
 use crate::engines::Engine;
 use crate::error::{Result, StatementContext};
 

@@ -8,7 +8,9 @@ use mysql::prelude::Queryable;
 use mysql::Conn;
 
 use super::size::resident_bytes;
-use crate::engines::hosted::{self, Hosted};
+use crate::engines::hosted::{
+    Hosted, {self},
+};
 use crate::engines::Engine;
 use crate::error::{Result, StatementContext, SuiteError};
 use crate::runner::interrupt;

@@ -9,10 +9,12 @@ use std::time::{Duration, Instant};
 
 use mysql::prelude::Queryable;
 
-use super::memory_load::{Role, Session, Sizes, Trouble, SCHEMA};
+use super::load::memory_load::{Role, Session, Sizes, Trouble, SCHEMA};
 use super::size::resident_bytes;
 use crate::dice::Dice;
-use crate::engines::hosted::{self, Hosted};
+use crate::engines::hosted::{
+    Hosted, {self},
+};
 use crate::error::{Result, SuiteError};
 use crate::runner::interrupt;
 use crate::server::MemoryLimit;

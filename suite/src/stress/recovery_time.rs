@@ -6,8 +6,12 @@ use std::time::{Duration, Instant};
 
 use mysql::prelude::Queryable;
 
-use super::write_load::{self, SCHEMA};
-use crate::engines::hosted::{self, Hosted};
+use super::load::write_load::{
+    SCHEMA, {self},
+};
+use crate::engines::hosted::{
+    Hosted, {self},
+};
 use crate::error::{Result, StatementContext, SuiteError};
 use crate::runner::interrupt;
 

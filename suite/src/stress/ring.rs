@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 use mysql::prelude::Queryable;
 
 use crate::behaviour::sleeping::Watch;
-use crate::engines::hosted::{self, Hosted};
+use crate::engines::hosted::{
+    Hosted, {self},
+};
 use crate::engines::Engine;
 use crate::error::{Result, StatementContext, SuiteError};
 

@@ -1,7 +1,7 @@
 //! Transactions that run beside the measured ones, at a rate of their own.
 
 use super::document::Node;
-use super::scope::Scope;
+use super::values::scope::Scope;
 
 /// The most sessions of one such transaction.
 const MOST_SESSIONS: u32 = 1_000;

@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use self::answer::Answer;
 use super::counters::Counters;
-use super::generator::{Draw, Step as SequenceStep, Surroundings};
 use super::list::{List, Rows};
 use super::read::Workload;
 use super::transaction::{Ask, Batch, Block, Pick, Rounds, Step, Transaction};
+use super::values::generator::{Draw, Step as SequenceStep, Surroundings};
 use crate::dice::Dice;
 use crate::engines::{Datum, Session};
 use crate::error::{Result, SuiteError};

@@ -1,11 +1,11 @@
 //! Lists: rows of variables that are drawn as a transaction begins and kept until it ends, for what it asks of
 //! several things at once, such as the lines of an order.
 
-use super::distribution;
 use super::document::Section;
-use super::expression::{Expression, Slot};
-use super::generator::Draw;
-use super::scope::Scope;
+use super::values::distribution;
+use super::values::expression::{Expression, Slot};
+use super::values::generator::Draw;
+use super::values::scope::Scope;
 use crate::engines::Datum;
 
 /// The most rows of a list: as many statements are prepared for what is asked of all of them.

@@ -1,11 +1,11 @@
 //! The steps of a transaction, as a file has them.
 
-use super::distribution;
 use super::document::{Node, Section, Text};
-use super::expression::{Expression, Slot};
 use super::list::List;
-use super::scope::Scope;
 use super::transaction::{Ask, Batch, Block, Pick, Rounds, Step};
+use super::values::distribution;
+use super::values::expression::{Expression, Slot};
+use super::values::scope::Scope;
 use crate::engines::Statement;
 
 /// The most rows that one statement gives to the server.

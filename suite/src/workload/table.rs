@@ -1,10 +1,10 @@
 //! Tables: their definitions, and the rows that they begin with.
 
-use super::distribution;
 use super::document::{Node, Section};
-use super::expression::{Expression, Slot};
-use super::generator::{Alone, Draw, Generator};
-use super::scope::{is_name, Scope};
+use super::values::distribution;
+use super::values::expression::{Expression, Slot};
+use super::values::generator::{Alone, Draw, Generator};
+use super::values::scope::{is_name, Scope};
 use crate::dice::Dice;
 use crate::engines::Datum;
 

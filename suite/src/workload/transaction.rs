@@ -1,14 +1,14 @@
 //! Transactions: what a client does, statement by statement.
 
 use super::beside::Beside;
-use super::distribution;
 use super::document::{Node, Section};
-use super::expression::{Expression, Slot};
-use super::generator::{Draw, Generator};
 use super::list::List;
-use super::scope::{is_name, Scope};
 use super::steps;
 use super::table::Table;
+use super::values::distribution;
+use super::values::expression::{Expression, Slot};
+use super::values::generator::{Draw, Generator};
+use super::values::scope::{is_name, Scope};
 use crate::engines::Statement;
 
 /// A transaction, or a single query.

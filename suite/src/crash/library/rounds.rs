@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 
 use peregrine::{Cursor, CursorOptions, Database, Isolation, Seek, Value};
 
-use super::rows::{self, Change, Line, Rows};
+use super::rows::{
+    Change, Line, Rows, {self},
+};
 use crate::crash::Limit;
 use crate::dice::Dice;
 use crate::error::{PathContext, Result, SuiteError};

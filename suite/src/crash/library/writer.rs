@@ -7,7 +7,9 @@ use std::path::Path;
 
 use peregrine::{Database, Error, Isolation, Table, Transaction};
 
-use super::rows::{self, Change, Line};
+use super::rows::{
+    Change, Line, {self},
+};
 use crate::dice::Dice;
 use crate::error::{Result, SuiteError};
 use crate::errors_told;

@@ -2,7 +2,7 @@ use super::*;
 use crate::engines::fake::{workload, workload_with, Behaviour, FakeSession};
 use crate::normal::Generator;
 use crate::results::{sample, Comparison};
-use crate::runner::matrix::{done, remaining};
+use crate::runner::plan::matrix::{done, remaining};
 use std::collections::HashSet;
 
 /// A host whose sessions all behave alike, and which notes how often it was brought back.

@@ -6,12 +6,14 @@ use std::ops::Range;
 use peregrine::{Cursor, CursorOptions, Database, Error, Isolation, Options, Result, Seek, Value};
 
 use super::changes::OF_ONE_SESSION;
-use super::counted::{self, COUNTED};
+use super::counted::{
+    COUNTED, {self},
+};
 use super::rows::{as_read, for_ledger, schema, Row, Rows, BY_NAME, VARIED};
 use super::statements::{all, in_order};
-use crate::schedules::ledger::Ledger;
+use crate::schedules::model::ledger::Ledger;
+use crate::schedules::model::reading::Read;
 use crate::schedules::plan::OWNERS;
-use crate::schedules::reading::Read;
 
 /// The options with which a database of such sessions is opened: tables of one session end with the process.
 #[must_use]

@@ -7,8 +7,8 @@ use peregrine::{
     Column, ColumnType, Error, Index, Key, KeyPart, Result, RowView, Table, TableSchema, Value,
 };
 
-use crate::schedules::ledger;
-use crate::schedules::reading::Read;
+use crate::schedules::model::ledger;
+use crate::schedules::model::reading::Read;
 use crate::simulated::model;
 
 /// The table's name.

@@ -9,7 +9,7 @@ use super::found::own_rows;
 use super::rows::{for_ledger, Rows, VARIED};
 use crate::dice::Dice;
 use crate::schedules::end::{wrong, Beside, End, Step};
-use crate::schedules::ledger::Ledger;
+use crate::schedules::model::ledger::Ledger;
 use crate::schedules::plan::{Ending, Plan, OWNERS};
 use crate::schedules::power::Power;
 

@@ -1,0 +1,7 @@
+//! Proofs that nothing is lost, and that damage is found.
+
+pub(super) mod corruption;
+pub(super) mod crash;
+pub(super) mod full_disk;
+pub(super) mod fuzz;
+pub(super) mod simulated;

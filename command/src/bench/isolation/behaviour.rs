@@ -1,0 +1,77 @@
+//! `peregrine bench behaviour`: what engines do when sessions meet.
+
+use std::process::ExitCode;
+
+use peregrine_suite::behaviour::{
+    findings, matrix, Request, {self},
+};
+use peregrine_suite::engines::Engine;
+use peregrine_suite::error::{PathContext, Result, SuiteError};
+use peregrine_suite::report;
+use peregrine_suite::runner::interrupt;
+use peregrine_suite::server::installation::{find_plugin, target_directory};
+use peregrine_suite::server::Installation;
+
+use crate::arguments::BehaviourArguments;
+use crate::bench::measures::run::{new_directory, parsed};
+
+/// The engines that have transactions, which is what the scripts are about.
+const USUAL: [Engine; 3] = [Engine::InnoDb, Engine::MyRocks, Engine::Peregrine];
+
+/// Plays the scripts and prints the matrix; exit status 1 when Peregrine broke a promise.
+///
+/// # Errors
+/// What the suite says; the caller prints it.
+pub fn run(arguments: &BehaviourArguments) -> Result<ExitCode> {
+    let target = target_directory();
+    let engines = parsed(&arguments.engines, Engine::parse, &USUAL)?;
+    let plugin = if engines.contains(&Engine::Peregrine) {
+        Some(find_plugin(&target, arguments.mariadbd.plugin.as_deref())?)
+    } else {
+        None
+    };
+    let out = new_directory(arguments.out.as_deref(), &target.join("bench"), "behaviour")?;
+    std::fs::create_dir_all(&out).at("cannot create", &out)?;
+    let request = Request {
+        engines,
+        deadlocks: arguments.deadlocks,
+        dir: out.join("behaviour-server"),
+        installation: Installation::find(&target)?,
+        plugin,
+        server_options: arguments.mariadbd.options.clone(),
+    };
+    let found = match behaviour::run(&request, |line| eprintln!("playing: {line}")) {
+        Err(SuiteError::Interrupted) => return Ok(ExitCode::from(interrupt::EXIT_STATUS)),
+        other => other?,
+    };
+    found.write(&out)?;
+    let page = out.join(report::FILE_NAME);
+    report::write(std::slice::from_ref(&out), &page)?;
+    print!("{}", matrix::render(&found));
+    println!("findings: {}", out.join(findings::FILE_NAME).display());
+    println!("report:   {}", page.display());
+    for column in found.ours() {
+        let promised = column.cells.iter().filter(|cell| cell.promised).count();
+        let broken: Vec<String> = column
+            .broken()
+            .map(|cell| format!("{} at {}", cell.anomaly, cell.level.sql()))
+            .collect();
+        println!(
+            "{}: {}: {} of {promised} promises of isolation kept{}; deadlock of two sessions: {}",
+            if found.held() { "held" } else { "NOT HELD" },
+            column.title,
+            promised - broken.len(),
+            if broken.is_empty() {
+                String::new()
+            } else {
+                format!(" (not: {})", broken.join(", "))
+            },
+            matrix::deadlock_text(column)
+        );
+    }
+    Ok(if found.held() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}

@@ -1,0 +1,89 @@
+//! `peregrine bench memory`: a mixed load within a hard limit on the server's memory.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use peregrine_suite::engines::Engine;
+use peregrine_suite::error::{Result, SuiteError};
+use peregrine_suite::runner::interrupt;
+use peregrine_suite::server::MemoryLimit;
+use peregrine_suite::stress::memory::{
+    Request, {self},
+};
+use peregrine_suite::stress::size::resident_bytes;
+
+use super::stress::status;
+use crate::arguments::MemoryArguments;
+use crate::bench::host;
+
+/// Connections of the load and of the command itself.
+const CONNECTIONS: u32 = 16;
+
+/// What is allowed beside the server's own memory and the cache: for the engine half a cache of locks
+/// and what `docs/reliability.md` states, for the server the long values and sorts of the sessions.
+const BESIDE: u64 = 160 << 20;
+
+/// Exit status where the limit can't be set.
+const UNAVAILABLE: u8 = 69;
+
+/// Runs the load and prints one line; exit status 1 when the server was killed, took more than it may,
+/// or gave a wrong answer, 69 where no limit can be set.
+///
+/// # Errors
+/// What the suite says; the caller prints it.
+pub fn run(arguments: &MemoryArguments) -> Result<ExitCode> {
+    // What other engines and temporary tables would take by default is more than the cache.
+    let server_options = || {
+        ["--aria-pagecache-buffer-size=8M", "--key-buffer-size=1M"]
+            .map(str::to_owned)
+            .to_vec()
+    };
+    let bare = {
+        let purpose = "memory-bare";
+        let server = host::start(&arguments.host, &[], CONNECTIONS, purpose, server_options())?;
+        let connections: Vec<_> = (0..CONNECTIONS)
+            .map(|_| server.connect(None))
+            .collect::<Result<_>>()?;
+        let bytes = resident_bytes(server.process()?).unwrap_or(0);
+        drop(connections);
+        server.remove()?;
+        bytes
+    };
+    let cache = arguments.host.cache;
+    let bytes = arguments.limit.unwrap_or(bare + cache + cache / 2 + BESIDE);
+    let Some(limit) = MemoryLimit::new(bytes).map(Arc::new) else {
+        eprintln!("peregrine: no control group with a limit on memory can be made here, which needs rights");
+        return Ok(ExitCode::from(UNAVAILABLE));
+    };
+    eprintln!(
+        "the server alone takes {} MB; limit {} MB",
+        bare >> 20,
+        bytes >> 20
+    );
+    let server = host::start_within(
+        Some(Arc::clone(&limit)),
+        &arguments.host,
+        &[Engine::Peregrine],
+        CONNECTIONS,
+        "memory",
+        server_options(),
+    )?;
+    let request = Request {
+        duration: Duration::from_secs_f64(arguments.duration),
+        seed: arguments.seed,
+        bare,
+    };
+    let outcome = match memory::run(&server, &limit, &request, |text| eprintln!("{text}")) {
+        Err(SuiteError::Interrupted) => return Ok(ExitCode::from(interrupt::EXIT_STATUS)),
+        other => other?,
+    };
+    println!("{outcome}");
+    for fault in outcome.faults.iter().take(10) {
+        eprintln!("  {fault}");
+    }
+    if outcome.held() {
+        server.remove()?;
+    }
+    Ok(status(outcome.held()))
+}

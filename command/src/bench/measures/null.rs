@@ -1,0 +1,32 @@
+//! `peregrine bench null`: what clients cost by themselves.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use peregrine_suite::error::Result;
+use peregrine_suite::results::file;
+use peregrine_suite::runner::interrupt;
+use peregrine_suite::runner::load::client_cost::Costs;
+use peregrine_suite::server::installation::target_directory;
+
+use super::stress::status;
+use crate::arguments::NullArguments;
+
+/// Prints the cells and one line; exit status 1 when clients are too slow.
+///
+/// # Errors
+/// What the suite says; the caller prints it.
+pub fn run(arguments: &NullArguments) -> Result<ExitCode> {
+    let latest = || -> PathBuf { target_directory().join("bench").join("latest") };
+    let dir = arguments.dir.clone().unwrap_or_else(latest);
+    let time = Duration::from_secs_f64(arguments.run_time);
+    let costs = Costs::measure(
+        &file::read(&dir)?,
+        time,
+        arguments.minimum,
+        interrupt::flag(),
+    )?;
+    println!("{costs}");
+    Ok(status(costs.held()))
+}

@@ -1,0 +1,83 @@
+//! `peregrine bench report`: results as one page, as tables for a README, and what changed between two.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use peregrine_suite::error::{PathContext, Result, SuiteError};
+use peregrine_suite::report::{
+    changes, markdown, Source, {self},
+};
+use peregrine_suite::results::{csv, Changes, Comparison};
+use peregrine_suite::server::installation::target_directory;
+
+use crate::arguments::ReportArguments;
+
+/// What a page of what changed is called, unless it is said.
+const COMPARED: &str = "compare.html";
+
+/// Writes the report, and beside each directory's results the same as CSV.
+///
+/// # Errors
+/// What the suite says; the caller prints it.
+pub fn run(arguments: &ReportArguments) -> Result<ExitCode> {
+    let as_page = match arguments.format.as_str() {
+        "html" => true,
+        "md" => false,
+        other => {
+            return Err(SuiteError::Usage(format!(
+                "unknown format '{other}': html or md"
+            )))
+        }
+    };
+    let mut dirs = arguments.dirs.clone();
+    dirs.extend(arguments.compare.iter().cloned());
+    if dirs.is_empty() {
+        dirs.push(target_directory().join("bench/latest"));
+    }
+    let sources: Result<Vec<Source>> = dirs.iter().map(|dir| Source::read(dir)).collect();
+    let sources = sources?;
+    for (dir, source) in dirs.iter().zip(&sources) {
+        if !source.lines.is_empty() && dir.is_dir() {
+            csv::write(dir, &source.lines)?;
+        }
+    }
+    let changes = match (&sources[..], arguments.compare.is_empty()) {
+        ([before, after], false) => Some(Changes::between(
+            &Comparison::new(&before.lines),
+            &Comparison::new(&after.lines),
+        )),
+        _ => None,
+    };
+    if !as_page {
+        let text = match &changes {
+            Some(changes) => changes::markdown(changes),
+            None => markdown::render(&sources),
+        };
+        match &arguments.out {
+            Some(out) => std::fs::write(out, text).at("cannot write", out)?,
+            None => print!("{text}"),
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    if let Some(changes) = &changes {
+        print!("{}", changes::terminal(changes));
+    }
+    let out = arguments
+        .out
+        .clone()
+        .unwrap_or_else(|| usual(&dirs, changes.is_some()));
+    let page = report::render(&sources, changes.as_ref())?;
+    std::fs::write(&out, page).at("cannot write", &out)?;
+    println!("report: {}", out.display());
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Where the page lies when nothing is said. One of what changed leaves the reports of both as they are.
+fn usual(dirs: &[PathBuf], is_compared: bool) -> PathBuf {
+    let (dir, name) = if is_compared {
+        (dirs.last(), COMPARED)
+    } else {
+        (dirs.first(), report::FILE_NAME)
+    };
+    dir.map_or(Path::new("."), PathBuf::as_path).join(name)
+}

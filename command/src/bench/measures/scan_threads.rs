@@ -1,0 +1,39 @@
+//! `peregrine bench scan-threads`: what a scan gains by several threads.
+
+use std::process::ExitCode;
+
+use peregrine_suite::error::{PathContext, Result, SuiteError};
+use peregrine_suite::runner::interrupt;
+use peregrine_suite::server::installation::target_directory;
+use peregrine_suite::stress::scan_threads::{
+    Request, {self},
+};
+
+use super::run::new_directory;
+use super::stress::status;
+use crate::arguments::ScanThreadsArguments;
+
+/// Measures and prints one line; exit status 1 when several threads are not as much faster as asked for.
+///
+/// # Errors
+/// What the suite says; the caller prints it.
+pub fn run(arguments: &ScanThreadsArguments) -> Result<ExitCode> {
+    let bench = target_directory().join("bench");
+    let dir = new_directory(None, &bench, "scan-threads")?;
+    std::fs::create_dir_all(&dir).at("cannot create", &dir)?;
+    let request = Request {
+        rows: arguments.rows,
+        threads: arguments.threads as usize,
+        rounds: arguments.rounds,
+        cache_bytes: arguments.cache,
+        minimum: arguments.minimum,
+    };
+    let found = scan_threads::run(&request, &dir.join("db"));
+    std::fs::remove_dir_all(&dir).at("cannot remove", &dir)?;
+    let outcome = match found {
+        Err(SuiteError::Interrupted) => return Ok(ExitCode::from(interrupt::EXIT_STATUS)),
+        other => other?,
+    };
+    println!("{outcome}");
+    Ok(status(outcome.held()))
+}

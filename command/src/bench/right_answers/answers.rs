@@ -1,0 +1,31 @@
+//! `peregrine bench answers`: statements once answered wrongly, on InnoDB and on Peregrine.
+
+use std::process::ExitCode;
+
+use peregrine_suite::answers;
+use peregrine_suite::engines::Engine;
+use peregrine_suite::error::{Result, SuiteError};
+use peregrine_suite::runner::interrupt;
+
+use crate::arguments::AnswersArguments;
+use crate::bench::host;
+
+/// Plays the scripts, a line each and one for all; exit status 1 when answers differ.
+///
+/// # Errors
+/// What the suite says; the caller prints it.
+pub fn run(arguments: &AnswersArguments) -> Result<ExitCode> {
+    let engines = [Engine::InnoDb, Engine::Peregrine];
+    let mut server = host::start(&arguments.host, &engines, 2, "answers", Vec::new())?;
+    let outcome = match answers::run(&arguments.case, &mut server, |told| println!("{told}")) {
+        Err(SuiteError::Interrupted) => return Ok(ExitCode::from(interrupt::EXIT_STATUS)),
+        other => other?,
+    };
+    println!("{outcome}");
+    if outcome.held() {
+        server.remove()?;
+        Ok(ExitCode::SUCCESS)
+    } else {
+        Ok(ExitCode::FAILURE)
+    }
+}

@@ -1,0 +1,41 @@
+//! `peregrine bench changes`: the same rows, whichever engine changes them.
+
+use std::process::ExitCode;
+
+use peregrine_suite::changes::{
+    Request, {self},
+};
+use peregrine_suite::engines::Engine;
+use peregrine_suite::error::{Result, SuiteError};
+use peregrine_suite::runner::interrupt;
+
+use crate::arguments::ChangesArguments;
+use crate::bench::host;
+
+/// Runs the comparison and prints one line; exit status 1 when something differs, and the server's directory stays
+/// then.
+///
+/// # Errors
+/// What the suite says; the caller prints it.
+pub fn run(arguments: &ChangesArguments) -> Result<ExitCode> {
+    let engines = [Engine::InnoDb, Engine::Peregrine];
+    let server = host::start(&arguments.host, &engines, 2, "changes", Vec::new())?;
+    let request = Request {
+        statements: arguments.statements,
+        seed: arguments.seed,
+    };
+    let outcome = match changes::run(&request, &server, |told| eprintln!("{told}")) {
+        Err(SuiteError::Interrupted) => return Ok(ExitCode::from(interrupt::EXIT_STATUS)),
+        other => other?,
+    };
+    println!("{outcome}");
+    for told in &outcome.different {
+        eprintln!("  {told}");
+    }
+    if outcome.held() {
+        server.remove()?;
+        Ok(ExitCode::SUCCESS)
+    } else {
+        Ok(ExitCode::FAILURE)
+    }
+}

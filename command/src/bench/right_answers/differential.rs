@@ -1,0 +1,36 @@
+//! `peregrine bench differential`: random tables and statements, answered as `InnoDB` answers.
+
+use std::process::ExitCode;
+
+use peregrine_suite::differential::{
+    Request, {self},
+};
+use peregrine_suite::engines::Engine;
+use peregrine_suite::error::{Result, SuiteError};
+use peregrine_suite::runner::interrupt;
+
+use crate::arguments::DifferentialArguments;
+use crate::bench::host;
+
+/// Runs the comparison and prints one line; exit status 1 when something differs, and the short scripts stand on
+/// standard error then.
+///
+/// # Errors
+/// What the suite says; the caller prints it.
+pub fn run(arguments: &DifferentialArguments) -> Result<ExitCode> {
+    let engines = [Engine::InnoDb, Engine::Peregrine];
+    let mut server = host::start(&arguments.host, &engines, 2, "differential", Vec::new())?;
+    let request = Request {
+        statements: arguments.statements,
+        seed: arguments.seed,
+        first: arguments.first,
+        most_different: arguments.differences,
+    };
+    let outcome = match differential::run(&request, &mut server, |told| eprintln!("{told}")) {
+        Err(SuiteError::Interrupted) => return Ok(ExitCode::from(interrupt::EXIT_STATUS)),
+        other => other?,
+    };
+    println!("{outcome}");
+    server.remove()?;
+    Ok(ExitCode::from(u8::from(!outcome.held())))
+}

@@ -1,0 +1,11 @@
+//! Proofs that answers and rows are right.
+
+pub(super) mod answers;
+pub(super) mod changes;
+pub(super) mod check;
+pub(super) mod cross_check;
+pub(super) mod differential;
+pub(super) mod pushdown;
+#[cfg(feature = "shaken")]
+pub(super) mod schedules;
+pub(super) mod statements;

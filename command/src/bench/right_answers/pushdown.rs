@@ -1,0 +1,40 @@
+//! `peregrine bench pushdown`: the same answers, whoever runs the statement.
+
+use std::process::ExitCode;
+
+use peregrine_suite::engines::Engine;
+use peregrine_suite::error::{Result, SuiteError};
+use peregrine_suite::pushdown::{
+    Request, {self},
+};
+use peregrine_suite::runner::interrupt;
+
+use crate::arguments::PushdownArguments;
+use crate::bench::host;
+
+/// Runs the comparison and prints one line; exit status 1 when answers differ.
+///
+/// # Errors
+/// What the suite says; the caller prints it.
+pub fn run(arguments: &PushdownArguments) -> Result<ExitCode> {
+    let engines = [Engine::InnoDb, Engine::Peregrine];
+    let server = host::start(&arguments.host, &engines, 2, "pushdown", Vec::new())?;
+    let request = Request {
+        queries: arguments.queries,
+        seed: arguments.seed,
+    };
+    let outcome = match pushdown::run(&request, &server, |told| eprintln!("{told}")) {
+        Err(SuiteError::Interrupted) => return Ok(ExitCode::from(interrupt::EXIT_STATUS)),
+        other => other?,
+    };
+    println!("{outcome}");
+    for query in &outcome.different {
+        eprintln!("  {query}");
+    }
+    if outcome.held() {
+        server.remove()?;
+        Ok(ExitCode::SUCCESS)
+    } else {
+        Ok(ExitCode::FAILURE)
+    }
+}

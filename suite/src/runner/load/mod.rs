@@ -1,0 +1,9 @@
+//! Clients that ask, how fast, and what runs beside them.
+
+pub mod background_load;
+pub mod client_cost;
+pub mod insert;
+pub mod live_counters;
+pub mod load_generator;
+pub mod pace;
+pub mod seconds;

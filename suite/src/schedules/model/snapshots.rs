@@ -1,0 +1,70 @@
+//! What a session sees of the rows of others: in one snapshot, or in a statement that locks all that it reads, those that
+//! one commit of each of them has left.
+
+use peregrine::Isolation;
+
+use super::ledger::Rows;
+use super::reading::{as_read, Read};
+use crate::schedules::end::{wrong, Step};
+use crate::schedules::plan::OWNERS;
+use crate::schedules::session::{Session, Work};
+
+impl Session<'_> {
+    /// Of each session the commit that was acknowledged last.
+    pub(in crate::schedules) fn acknowledged(&self) -> Vec<usize> {
+        let ledgers = self.ledgers.iter();
+        ledgers.map(|ledger| ledger.position().1).collect()
+    }
+
+    /// The rows of each other session that were found are those for which `covers` holds after one of its commits: none
+    /// is seen in part, and none that was never begun.
+    ///
+    /// | level | which commits |
+    /// |---|---|
+    /// | READ COMMITTED | from the one acknowledged last before the statement on: that is when its snapshot is taken |
+    /// | REPEATABLE READ | from the one before the transaction on, begun before its first read ended; and always the same |
+    /// | SERIALIZABLE | as READ COMMITTED: what was read, and what was not found, is locked when the statement ends |
+    pub(in crate::schedules) fn of_one_commit(
+        &self,
+        work: &mut Work,
+        found: &[Read],
+        covers: impl Fn(&Read) -> bool,
+    ) -> Step {
+        let lasts = work.txn.isolation() == Isolation::RepeatableRead;
+        for (owner, ledger) in self.ledgers.iter().enumerate() {
+            if owner as u64 == self.number {
+                continue;
+            }
+            let theirs = found.iter().filter(|read| read.id % OWNERS == owner as u64);
+            let mut theirs: Vec<Read> = theirs.copied().collect();
+            theirs.sort_unstable_by_key(|read| read.id);
+            let fits = |rows: &Rows| {
+                let rows = rows.iter().map(|(id, row)| as_read(*id, row));
+                rows.filter(&covers).eq(theirs.iter().copied())
+            };
+            let until = ledger.position().0;
+            let mut commits = match (lasts, &work.possible[owner]) {
+                (true, Some(possible)) => possible.clone(),
+                (true, None) => (work.seen[owner]..until).collect(),
+                (false, _) => (work.now[owner]..until).collect(),
+            };
+            let before = (commits.first().copied(), commits.last().copied());
+            ledger.keep_those(&mut commits, fits);
+            if commits.is_empty() {
+                let ids: Vec<u64> = theirs.iter().map(|read| read.id).collect();
+                return wrong(format!(
+                    "rows of session {owner} are {ids:?}, and not those after one of its commits {before:?}"
+                ));
+            }
+            if lasts {
+                work.possible[owner] = Some(commits);
+            }
+        }
+        Ok(())
+    }
+
+    /// A read has taken the transaction's snapshot, if it has one, and seen nothing of others' rows.
+    pub(in crate::schedules) fn has_snapshot(&self, work: &mut Work) -> Step {
+        self.of_one_commit(work, &[], |_| false)
+    }
+}

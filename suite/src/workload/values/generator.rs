@@ -1,0 +1,403 @@
+//! Values of columns and of statements' parameters: constants, distributions of numbers, strings, dates.
+
+use jiff::civil::{Date, DateTime, Time};
+use jiff::tz::Offset;
+use jiff::Timestamp;
+use rand_distr::Zipf;
+
+use super::expression::{Expression, Slot};
+use super::shuffle::{mix, Shuffle};
+use super::words::{
+    Digits, {self},
+};
+use crate::dice::Dice;
+use crate::engines::Datum;
+
+/// What gives a value.
+#[derive(Debug, Clone)]
+pub struct Generator {
+    /// How.
+    pub kind: Kind,
+    /// The share of NULLs.
+    pub null: f64,
+}
+
+/// Bounds, both included.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Range {
+    /// The minimum.
+    pub from: Expression,
+    /// The most.
+    pub to: Expression,
+}
+
+/// The ways to give a value.
+#[derive(Debug, Clone)]
+pub enum Kind {
+    /// An expression.
+    Value(Expression),
+    /// Every number of the range as likely; the bounds are in units of the last decimal.
+    Uniform {
+        /// The range.
+        range: Range,
+        /// Decimals.
+        scale: u8,
+    },
+    /// Zipf's distribution, the first of the range most likely.
+    Zipf {
+        /// The range.
+        range: Range,
+        /// How steep.
+        exponent: f64,
+        /// The distribution, when the range is always the same.
+        fixed: Option<Zipf<f64>>,
+        /// Whether the likely numbers are scattered over the range.
+        scatter: Option<u64>,
+    },
+    /// One after another, each client from a place of its own, round and round.
+    Sequential {
+        /// The range.
+        range: Range,
+        /// Which of the client's places.
+        sequence: usize,
+    },
+    /// The next value of a counter: nobody else gets the same.
+    Next(usize),
+    /// Zipf's distribution backwards from the newest value of a counter.
+    Latest {
+        /// The counter.
+        counter: usize,
+        /// How steep.
+        exponent: f64,
+    },
+    /// TPC-C's non-uniform distribution (specification, clause 2.1.6).
+    NonUniform {
+        /// The range.
+        range: Range,
+        /// A: a power of two less one.
+        a: i64,
+        /// C: a constant from 0 to A.
+        c: i64,
+    },
+    /// A permutation of the range.
+    Shuffle {
+        /// The range.
+        range: Range,
+        /// The place in it, from 1.
+        of: Expression,
+        /// The permutation's seed.
+        seed: u64,
+    },
+    /// Random letters and digits.
+    Letters(usize, usize),
+    /// Random digits.
+    Digits(usize, usize),
+    /// Random words.
+    Words(usize, usize),
+    /// A form: `#` is a random digit, `@` a random lower-case letter, anything else itself.
+    Pattern(String),
+    /// A number written with words for its digits, as TPC-C's last names are.
+    Spell {
+        /// The number.
+        number: Expression,
+        /// The words, as many as the base of the digits.
+        words: Vec<String>,
+        /// Digits written.
+        digits: u32,
+    },
+    /// One of some values.
+    Choice {
+        /// The values.
+        values: Vec<Datum>,
+        /// The running sums of their weights.
+        upto: Vec<u64>,
+    },
+    /// Text with values of variables in it.
+    Template(Vec<Piece>),
+    /// A day, counted from 1970-01-01.
+    Date(i64, i64),
+    /// A second, counted from 1970-01-01.
+    Moment(i64, i64),
+}
+
+/// A piece of a template.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Piece {
+    /// Text.
+    Text(String),
+    /// A value.
+    Value(Expression),
+}
+
+/// A variable, and what gives its value.
+#[derive(Debug, Clone)]
+pub struct Draw {
+    /// The variable.
+    pub slot: Slot,
+    /// Its values.
+    pub generator: Generator,
+}
+
+/// What distributions go on from besides random numbers.
+pub trait Surroundings {
+    /// The next value of a counter.
+    fn next(&mut self, counter: usize) -> i64;
+
+    /// The newest value of a counter.
+    fn newest(&self, counter: usize) -> i64;
+
+    /// The step that this client is at in a sequence, and then the next; and its share of the range: it
+    /// is the n-th of so many clients.
+    fn step(&mut self, sequence: usize) -> Step;
+}
+
+/// Where a client is in a sequence.
+#[derive(Debug, Clone, Copy)]
+pub struct Step {
+    /// Steps taken before.
+    pub taken: u64,
+    /// The client, from 0.
+    pub client: u64,
+    /// The number of clients.
+    pub clients: u64,
+}
+
+/// Nothing: for the rows of tables.
+#[derive(Debug, Clone, Copy)]
+pub struct Alone;
+
+impl Surroundings for Alone {
+    fn next(&mut self, _: usize) -> i64 {
+        0
+    }
+
+    fn newest(&self, _: usize) -> i64 {
+        0
+    }
+
+    fn step(&mut self, _: usize) -> Step {
+        Step {
+            taken: 0,
+            client: 0,
+            clients: 1,
+        }
+    }
+}
+
+impl Range {
+    fn bounds(&self, variables: &[Datum]) -> Option<(i64, i64)> {
+        let bounds = (self.from.integer(variables)?, self.to.integer(variables)?);
+        (bounds.0 <= bounds.1).then_some(bounds)
+    }
+}
+
+fn width((from, to): (i64, i64)) -> u64 {
+    to.wrapping_sub(from).unsigned_abs().saturating_add(1)
+}
+
+impl Generator {
+    /// Draws a value. A range without numbers gives NULL.
+    pub fn draw(
+        &self,
+        dice: &mut Dice,
+        variables: &[Datum],
+        around: &mut dyn Surroundings,
+    ) -> Datum {
+        if self.null > 0.0 && dice.unit() < self.null {
+            return Datum::Null;
+        }
+        match &self.kind {
+            Kind::Value(expression) => expression.value(variables),
+            Kind::Uniform { range, scale } => match range.bounds(variables) {
+                None => Datum::Null,
+                Some((from, to)) => decimal(dice.between(from, to), *scale),
+            },
+            Kind::Letters(minimum, most) => made(dice, *minimum, *most, words::letters),
+            Kind::Digits(minimum, most) => made(dice, *minimum, *most, words::digits),
+            Kind::Words(minimum, most) => made(dice, *minimum, *most, words::words),
+            Kind::Pattern(pattern) => Datum::Text(formed(dice, pattern)),
+            Kind::Spell {
+                number,
+                words,
+                digits,
+            } => spelt(number.integer(variables), words, *digits),
+            Kind::Choice { values, upto } => chosen(dice, values, upto),
+            Kind::Template(pieces) => Datum::Text(filled(pieces, variables)),
+            Kind::Date(from, to) => Datum::Text(shown_date(dice.between(*from, *to))),
+            Kind::Moment(from, to) => Datum::Text(shown_moment(dice.between(*from, *to))),
+            number => number
+                .number(dice, variables, around)
+                .map_or(Datum::Null, Datum::Integer),
+        }
+    }
+}
+
+impl Kind {
+    /// The kinds that give whole numbers.
+    fn number(
+        &self,
+        dice: &mut Dice,
+        variables: &[Datum],
+        around: &mut dyn Surroundings,
+    ) -> Option<i64> {
+        match self {
+            Self::Zipf {
+                range,
+                exponent,
+                fixed,
+                scatter,
+            } => {
+                let bounds = range.bounds(variables)?;
+                let size = width(bounds);
+                let rank = match fixed {
+                    Some(zipf) => dice.rank(size, zipf),
+                    None => dice.rank(size, &Zipf::new(size as f64, *exponent).ok()?),
+                };
+                let place = match scatter {
+                    Some(seed) => Shuffle::new(size, *seed).at(rank - 1),
+                    None => rank - 1,
+                };
+                Some(bounds.0.wrapping_add_unsigned(place))
+            }
+            Self::Sequential { range, sequence } => {
+                let bounds = range.bounds(variables)?;
+                let size = width(bounds);
+                let step = around.step(*sequence);
+                let begin =
+                    u128::from(size) * u128::from(step.client) / u128::from(step.clients.max(1));
+                let place = (begin + u128::from(step.taken)) % u128::from(size);
+                Some(bounds.0.wrapping_add_unsigned(u64::try_from(place).ok()?))
+            }
+            Self::Next(counter) => Some(around.next(*counter)),
+            Self::Latest { counter, exponent } => {
+                let newest = around.newest(*counter).max(1);
+                let zipf = Zipf::new(newest as f64, *exponent).ok()?;
+                let back = dice.rank(newest.unsigned_abs(), &zipf) - 1;
+                Some(newest.wrapping_sub_unsigned(back))
+            }
+            Self::NonUniform { range, a, c } => {
+                let bounds = range.bounds(variables)?;
+                let either = dice.between(0, *a) | dice.between(bounds.0, bounds.1);
+                let size = i64::try_from(width(bounds)).ok()?;
+                Some(either.checked_add(*c)?.rem_euclid(size) + bounds.0)
+            }
+            Self::Shuffle { range, of, seed } => {
+                let bounds = range.bounds(variables)?;
+                let place = of.integer(variables)?.checked_sub(1)?;
+                let size = width(bounds);
+                let place = place.rem_euclid(i64::try_from(size).unwrap_or(i64::MAX));
+                let at = Shuffle::new(size, *seed).at(place.unsigned_abs());
+                Some(bounds.0.wrapping_add_unsigned(at))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// A seed for something that is fixed for the whole run, of the file's seed and the something's number.
+#[must_use]
+pub fn fixed_seed(seed: u64, number: u64) -> u64 {
+    mix(seed ^ mix(number))
+}
+
+fn decimal(units: i64, scale: u8) -> Datum {
+    if scale == 0 {
+        Datum::Integer(units)
+    } else {
+        Datum::Decimal { units, scale }
+    }
+}
+
+fn made(
+    dice: &mut Dice,
+    minimum: usize,
+    most: usize,
+    make: impl Fn(&mut Dice, usize, &mut String),
+) -> Datum {
+    let spread = u32::try_from(most.saturating_sub(minimum)).unwrap_or(u32::MAX);
+    let length = minimum + dice.below(spread.saturating_add(1)) as usize;
+    let mut text = String::with_capacity(length);
+    make(dice, length, &mut text);
+    Datum::Text(text)
+}
+
+fn formed(dice: &mut Dice, pattern: &str) -> String {
+    let mut text = String::with_capacity(pattern.len());
+    let mut digits = Digits::default();
+    for character in pattern.chars() {
+        match character {
+            '#' => text.push(digits.next(dice)),
+            '@' => text.push(char::from(b'a' + (dice.below(26) as u8))),
+            other => text.push(other),
+        }
+    }
+    text
+}
+
+fn spelt(number: Option<i64>, words: &[String], digits: u32) -> Datum {
+    let (Some(number), Ok(base)) = (number, i64::try_from(words.len())) else {
+        return Datum::Null;
+    };
+    if base == 0 {
+        return Datum::Null;
+    }
+    let mut text = String::new();
+    for place in (0..digits).rev() {
+        let Some(power) = base.checked_pow(place) else {
+            return Datum::Null;
+        };
+        let digit = (number / power).rem_euclid(base);
+        let word = usize::try_from(digit).ok().and_then(|at| words.get(at));
+        text.push_str(word.map_or("", String::as_str));
+    }
+    Datum::Text(text)
+}
+
+fn chosen(dice: &mut Dice, values: &[Datum], upto: &[u64]) -> Datum {
+    let all = upto.last().copied().unwrap_or(0);
+    let drawn = dice.below_wide(all);
+    let at = upto.partition_point(|sum| *sum <= drawn);
+    values.get(at).cloned().unwrap_or_default()
+}
+
+fn filled(pieces: &[Piece], variables: &[Datum]) -> String {
+    let mut text = String::new();
+    for piece in pieces {
+        match piece {
+            Piece::Text(fixed) => text.push_str(fixed),
+            Piece::Value(Expression::Variable(slot)) => {
+                if let Some(value) = variables.get(*slot) {
+                    value.write_plain(&mut text);
+                }
+            }
+            Piece::Value(expression) => expression.value(variables).write_plain(&mut text),
+        }
+    }
+    text
+}
+
+const DAY: i64 = 86_400;
+
+fn shown_date(day: i64) -> String {
+    moment_at(day * DAY).date().to_string()
+}
+
+fn shown_moment(second: i64) -> String {
+    moment_at(second).strftime("%Y-%m-%d %H:%M:%S").to_string()
+}
+
+/// The moment so many seconds after the beginning of 1970.
+fn moment_at(second: i64) -> DateTime {
+    // All come from between two moments that the calendar has.
+    Offset::UTC.to_datetime(Timestamp::from_second(second).unwrap_or_default())
+}
+
+/// Seconds from the beginning of 1970 to a moment.
+pub fn second_of(moment: DateTime) -> Option<i64> {
+    Some(Offset::UTC.to_timestamp(moment).ok()?.as_second())
+}
+
+/// Days from the beginning of 1970 to a date.
+pub fn day_of(date: Date) -> Option<i64> {
+    Some(second_of(date.to_datetime(Time::midnight()))?.div_euclid(DAY))
+}
