@@ -2,11 +2,13 @@
 //!
 //! A file names an item by `use`, or by a path. A name that a module passes on (`pub use`) counts where it is defined.
 //! What a module and its own submodules name of each other is left out, as are tests. Not seen are paths within calls
-//! of macros, and methods.
+//! of macros, and methods. And what is too long, or too much for one folder.
 #![forbid(unsafe_code)]
 
 mod cycles;
+mod sizes;
 mod source;
 
 pub use cycles::{cycles, Cycle};
+pub use sizes::too_large;
 pub use source::{Crate, Reference};

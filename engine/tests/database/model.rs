@@ -16,7 +16,7 @@ use peregrine::{
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-use crate::schemas::{self, borrow, collide, Row};
+use crate::tables::schemas::{self, borrow, collide, Row};
 
 /// Rows by encoded clustered key.
 type Rows = BTreeMap<Vec<u8>, Row>;

@@ -12,7 +12,7 @@ use rand::rngs::StdRng;
 use rand::Rng;
 
 use super::World;
-use crate::schemas::{self, key_order, Row};
+use crate::tables::schemas::{self, key_order, Row};
 
 /// An end of a range as values of the first parts of a key; whether those are inside.
 type End = Option<(Row, bool)>;

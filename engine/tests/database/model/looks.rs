@@ -12,7 +12,7 @@ use peregrine::{
 use rand::Rng;
 
 use super::{Model, Rows, World};
-use crate::schemas::{self, key_order, Row};
+use crate::tables::schemas::{self, key_order, Row};
 
 impl World {
     /// Compares a random index of a random table with the model, one of several ways.

@@ -1,0 +1,13 @@
+//! Damage, full disks and what a crash leaves.
+
+mod another_database;
+mod damaged_tables;
+mod doomed;
+mod failed_drops;
+mod full_disk;
+mod newer_tables;
+mod recovery_reads;
+mod redo_parts;
+pub(crate) mod reopened;
+mod space_given_back;
+mod unread_quarantine;

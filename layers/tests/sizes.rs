@@ -1,0 +1,31 @@
+//! A file holds one idea, and a folder few files.
+
+use std::path::Path;
+
+use peregrine_layers::too_large;
+
+/// Lines of a file, and files directly in a folder.
+const MOST: (usize, usize) = (600, 15);
+
+fn here() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+#[test]
+fn files_and_folders_stay_small() {
+    for folder in ["engine", "mariadb", "suite", "command", "loom", "layers"] {
+        let told = too_large(&here().join("..").join(folder), MOST.0, MOST.1).unwrap();
+        assert!(told.is_empty(), "more than {MOST:?}: {told:#?}");
+    }
+}
+
+#[test]
+fn what_is_too_large_is_found() {
+    let example = here().join("tests/example");
+    let told = too_large(&example, 12, 1).unwrap();
+    let told: Vec<_> = told
+        .iter()
+        .map(|told| told.replace(&example.display().to_string(), ""))
+        .collect();
+    assert_eq!(told, ["/high: 2 files", "/low.rs: 13 lines", ": 2 files"]);
+}
