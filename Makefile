@@ -83,17 +83,17 @@ verify-flight: build ## what the project promises, a line a point: held or not, 
 verify-transactions: build ## what transactions promise, a line a point: held or not, with its figure
 	@verify/transactions
 
-crash: library ## power lost at every moment of many workloads on a simulated disk (OPTIONS="--images N --seed S")
+power-loss: library ## power lost at every moment of many workloads on a simulated disk (OPTIONS="--images N --seed S")
 	target/release/peregrine bench power-loss $(OPTIONS)
 
 io-errors: library ## every call to the system failing, and the disk full at every point, on a simulated disk
 	target/release/peregrine bench io-errors $(OPTIONS)
 
-damage: library ## flipped bits, stale and misplaced writes on a simulated disk
-	target/release/peregrine bench damage $(OPTIONS)
+disk-faults: library ## flipped bits, stale and misplaced writes on a simulated disk
+	target/release/peregrine bench disk-faults $(OPTIONS)
 
-corruption: library ## every bit of sampled pages, headers and log blocks flipped, stale and misplaced ones (OPTIONS="--samples N")
-	target/release/peregrine bench corruption $(OPTIONS)
+bit-flips: library ## every bit of sampled pages, headers and log blocks flipped, stale and misplaced ones (OPTIONS="--samples N")
+	target/release/peregrine bench bit-flips $(OPTIONS)
 
 fuzz: library ## hostile input for every decoder and for whole files (OPTIONS="--duration SECONDS")
 	target/release/peregrine bench fuzz $(OPTIONS)
@@ -165,11 +165,11 @@ verify-sanitizers: mariadb ## tests under Miri and the sanitizers, with a nightl
 catch-broken: ## builds that leave out a rule of isolation: each must be caught by the checker of histories
 	cargo test -p peregrine-suite --features broken --test histories -- --nocapture
 
-catch-planted: ## builds with a fault of durability: each must be caught by power-loss, io-errors or damage
+catch-planted: ## builds with a fault of durability: each must be caught by power-loss, io-errors or disk-faults
 	cargo test -p peregrine-suite --features broken --test planted -- --nocapture
 
 clean: ## remove what was built; the private MariaDB stays
 	cargo clean --release
 	rm -rf target/plugin target/mtr target/broken target/shaken target/sanitizers
 
-.PHONY: help bench knobs shaken shaken-command shaken-plugin broken-plugin statements schedules orders plans build library mariadb plugin test unit mtr compare sessions workloads engines-funcs lint format verify-flight verify-transactions verify-answers verify-differential verify-shaken verify-durability verify-reads verify-report verify-suite verify-sanitizers crash io-errors damage catch-broken catch-planted clean corruption fuzz
+.PHONY: help bench knobs shaken shaken-command shaken-plugin broken-plugin statements schedules orders plans build library mariadb plugin test unit mtr compare sessions workloads engines-funcs lint format verify-flight verify-transactions verify-answers verify-differential verify-shaken verify-durability verify-reads verify-report verify-suite verify-sanitizers power-loss io-errors disk-faults catch-broken catch-planted clean bit-flips fuzz

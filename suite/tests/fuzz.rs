@@ -1,4 +1,4 @@
-//! A short slice of `peregrine bench fuzz` and of `peregrine bench corruption`, in a build that checks
+//! A short slice of `peregrine bench fuzz` and of `peregrine bench bit-flips`, in a build that checks
 //! arithmetic: every kept input, and some thousand mutations.
 
 use std::path::Path;

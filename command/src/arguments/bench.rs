@@ -68,7 +68,7 @@ pub enum BenchAction {
     Fuzz(FuzzArguments),
     /// Damages a database in memory: every bit of sampled parts of each kind, stale and misplaced
     /// pages and log blocks; each must be found, and must not reach further than it has to.
-    Corruption(CorruptionArguments),
+    BitFlips(CorruptionArguments),
     /// Lets every call to the (simulated) operating system fail, once and for good, and the disk be full
     /// at every point: errors for statements, no abort, nothing lost, no false acknowledgement.
     IoErrors(IoErrorsArguments),
@@ -78,7 +78,7 @@ pub enum BenchAction {
     FullDisk(FullDiskArguments),
     /// Flips bits of a simulated disk, and gives back stale and misplaced writes: each must be noticed,
     /// or not matter.
-    Damage(DamageArguments),
+    DiskFaults(DamageArguments),
     /// Plays the published anomaly scripts at every isolation level, the deadlock of two sessions and
     /// the update of one row by two, on each engine, and prints who does what.
     Behaviour(BehaviourArguments),

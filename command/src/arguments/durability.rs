@@ -1,4 +1,4 @@
-//! `peregrine bench power-loss`, `io-errors`, `damage`, `crash`, `corruption` and `fuzz`: what data survive.
+//! `peregrine bench power-loss`, `io-errors`, `disk-faults`, `crash`, `bit-flips` and `fuzz`: what data survive.
 
 use std::path::PathBuf;
 

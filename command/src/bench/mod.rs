@@ -52,10 +52,10 @@ pub fn run(action: &BenchAction) -> Result<ExitCode> {
         #[cfg(feature = "shaken")]
         BenchAction::SchedulesHere(arguments) => Ok(right_answers::schedules::run_here(arguments)),
         BenchAction::Fuzz(arguments) => durability::fuzz::run(arguments),
-        BenchAction::Corruption(arguments) => durability::corruption::run(arguments),
+        BenchAction::BitFlips(arguments) => durability::corruption::run(arguments),
         BenchAction::PowerLoss(arguments) => durability::simulated::power_loss(arguments),
         BenchAction::IoErrors(arguments) => durability::simulated::io_errors(arguments),
         BenchAction::FullDisk(arguments) => durability::full_disk::run(arguments),
-        BenchAction::Damage(arguments) => durability::simulated::damage(arguments),
+        BenchAction::DiskFaults(arguments) => durability::simulated::damage(arguments),
     }
 }

@@ -54,7 +54,7 @@ pub struct Damages {
 }
 
 impl Findings for Damages {
-    const NAME: &'static str = "damage";
+    const NAME: &'static str = "disk faults";
     const TRIED: &'static str = "damages";
 
     fn add(&mut self, other: Damages) {
@@ -221,7 +221,7 @@ fn one(plan: &Plan, workloads: &Workloads, outcome: &mut Outcome<Damages>) -> Re
                     Err(wrong) => outcome.fail(&wrong, || {
                         format!(
                             "workload {} ({}), at moment {at}: {damage:?} in {}: {wrong}\n    again: \
-                             peregrine bench damage {}",
+                             peregrine bench disk-faults {}",
                             plan.number,
                             plan.family,
                             spoilt.written,

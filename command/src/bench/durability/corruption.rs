@@ -1,4 +1,4 @@
-//! `peregrine bench corruption`: damage of every kind, found.
+//! `peregrine bench bit-flips`: damage of every kind, found.
 
 use std::process::ExitCode;
 
