@@ -79,13 +79,7 @@ impl EvictedZoneMaps {
                 shard.hand = other;
             }
         }
-        entries.insert(
-            page,
-            Left {
-                tree,
-                zone_maps: zone_maps,
-            },
-        );
+        entries.insert(page, Left { tree, zone_maps });
     }
 
     /// What a page's leaf came to when it left, if it is the tree's.
