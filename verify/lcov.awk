@@ -11,7 +11,7 @@ function begin(path,    text, number, end) {
     delete test
     file = path
     sub(/.*\/src\//, "", file)
-    match(path, /[^\/]*\/src\//)
+    match(path, /(mariadb\/)?[^\/]*\/src\//)
     crate = substr(path, RSTART, RLENGTH - 5)
     folder = crate (file ~ /\// ? "/" substr(file, 1, index(file, "/") - 1) : "")
     counts = file !~ /tests/ && (but == "" || path !~ but)

@@ -445,7 +445,7 @@ impl Database {
 
     /// Counters for monitoring.
     pub fn status(&self) -> Status {
-        let transactions = self.shared.transactions.stats();
+        let stats = self.shared.transactions.stats();
         let pool = self.shared.registry.pool().stats();
         let file = self.shared.registry.pool().store().stats();
         let log = self.shared.log.stats();
@@ -464,23 +464,23 @@ impl Database {
                 .checkpointer
                 .as_ref()
                 .map_or(file.checkpoints, |c| c.stats().completed),
-            commits: transactions.commits,
-            rollbacks: transactions.rollbacks,
+            commits: stats.commits,
+            rollbacks: stats.rollbacks,
             rows_inserted: rows.inserted.load(Ordering::Relaxed),
             rows_updated: rows.updated.load(Ordering::Relaxed),
             rows_deleted: rows.deleted.load(Ordering::Relaxed),
-            lock_waits: transactions.lock_waits,
-            lock_waits_now: transactions.lock_waits_now,
-            lock_wait_us: transactions.lock_wait_us,
-            longest_lock_wait_us: transactions.longest_lock_wait_us,
-            lock_timeouts: transactions.lock_timeouts,
-            deadlocks: transactions.deadlocks,
-            locked_rows: transactions.locked_rows,
-            purge_backlog: transactions.unpurged,
+            lock_waits: stats.lock_waits,
+            lock_waits_now: stats.lock_waits_now,
+            lock_wait_us: stats.lock_wait_us,
+            longest_lock_wait_us: stats.longest_lock_wait_us,
+            lock_timeouts: stats.lock_timeouts,
+            deadlocks: stats.deadlocks,
+            locked_rows: stats.locked_rows,
+            purge_backlog: stats.unpurged,
             file_bytes: file.file_bytes,
             file_free_bytes: file.free_bytes,
-            undo_pages: transactions.undo_pages,
-            transaction_status_bytes: transactions.status_bytes,
+            undo_pages: stats.undo_pages,
+            transaction_status_bytes: stats.status_bytes,
             recovery_time: self.source.recovery_time(),
         }
     }

@@ -70,26 +70,27 @@ impl BufferPool {
     }
 
     /// Makes so many frames free, for who needs that many pages at once: where there are fewer, one page goes for the
-    /// other, and comes again, for ever. They are anybody's. To be called without any latch that others wait for.
+    /// other, and comes again, for ever. The frames are not reserved: others may take them first. Who then comes again
+    /// with the same `waits_left` waits, so that of several at least one goes on. To be called without any latch that
+    /// others wait for.
     ///
     /// # Errors
     /// Why the pages of the others can't be written, or that all are in use.
-    pub fn make_free(&self, wanted: usize) -> Result<()> {
-        let mut waits_left = self.waits.load(Ordering::Relaxed);
+    pub fn make_free(&self, wanted: usize, waits_left: &mut Option<u64>) -> Result<()> {
+        let mut waits = waits_left.is_some();
+        let left = waits_left.get_or_insert_with(|| self.waits.load(Ordering::Relaxed));
         loop {
+            if waits {
+                *left = left.checked_sub(1).ok_or_else(|| self.all_in_use())?;
+                crate::sync::thread::sleep(knobs::frame_wait());
+            }
             let missing = wanted.saturating_sub(self.free_count());
-            if missing == 0 {
+            let evicted = self.evict_some(missing);
+            if self.free_count() >= wanted {
                 return Ok(());
             }
             // A parent goes after its children: so as long as any goes, others may.
-            if self.evict_some(missing)? > 0 {
-                continue;
-            }
-            if waits_left == 0 {
-                return Err(self.all_in_use());
-            }
-            waits_left -= 1;
-            crate::sync::thread::sleep(knobs::frame_wait());
+            waits = evicted? == 0;
         }
     }
 

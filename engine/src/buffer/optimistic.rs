@@ -28,7 +28,7 @@ struct Unaligned(u64);
 pub(crate) enum LeafRead {
     /// There is no such record.
     Absent,
-    /// Its value is copied, or the front of it.
+    /// Its value is copied, or its prefix.
     Copied {
         /// The leaf's newest transaction.
         max_txid: u64,
@@ -155,7 +155,7 @@ impl<'a> OptimisticNode<'a> {
         len.cmp(&key.len())
     }
 
-    /// Compares the prefix, of so many bytes, with a key's prefix: equal where the fences say so.
+    /// Compares the node's prefix, of so many bytes, with as many bytes of a key: equal where the fences say so.
     #[inline(always)]
     fn compare_prefix(&self, prefix: usize, key: SearchKey<'_>) -> Ordering {
         if self.u16_at(FLAGS) & usize::from(FLAG_LOOSE_PREFIX) == 0

@@ -211,12 +211,12 @@ fn check_trees(
         definitions.push(definition);
         Ok(())
     })?;
-    for (table, aside) in quarantine {
+    for (table, quarantined) in quarantine {
         let definition = definitions.iter().find(|found| found.id == *table);
-        let error = match (aside, definition) {
+        let error = match (quarantined, definition) {
             (_, None) if !damaged.contains_key(table) => continue,
-            (Ok(aside), Some(now)) if !aside.is_of(now) => continue,
-            (Ok(aside), _) => aside.error(),
+            (Ok(quarantined), Some(now)) if !quarantined.is_of(now) => continue,
+            (Ok(quarantined), _) => quarantined.error(),
             (Err(error), _) => error.clone(),
         };
         report.problem(format!("table number {table}: {error}"));

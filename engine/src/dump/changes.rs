@@ -131,11 +131,11 @@ impl Changes {
         quarantine: BTreeMap<TableId, Result<QuarantinedTable>>,
         missing: &mut Vec<Missing>,
     ) {
-        for (table, aside) in quarantine {
+        for (table, quarantined) in quarantine {
             let name = self.tables.get(&table).map(|entry| &entry.definition.name);
             let name = name.map_or_else(|| unnamed(table), |name| format!("table {name}"));
-            let aside = match aside {
-                Ok(aside) => aside,
+            let quarantined = match quarantined {
+                Ok(quarantined) => quarantined,
                 Err(why) => {
                     let what = format!("the last changes of {name}");
                     missing.push(Missing { what, why });
@@ -143,24 +143,24 @@ impl Changes {
                 }
             };
             if let Some(entry) = self.tables.get_mut(&table) {
-                if !aside.is_of(&entry.definition) {
+                if !quarantined.is_of(&entry.definition) {
                     continue;
                 }
-                if aside.lacks_earlier(table) {
+                if quarantined.lacks_earlier(table) {
                     let what = format!("earlier changes of {name}");
-                    let why = aside.error();
+                    let why = quarantined.error();
                     missing.push(Missing { what, why });
                 }
-                entry.changes.unfinished.extend(aside.unfinished);
+                entry.changes.unfinished.extend(quarantined.unfinished);
             }
-            for (key, row) in aside.changes {
+            for (key, row) in quarantined.changes {
                 let change = row.as_deref().map_or(Change::Delete, Change::Put);
                 if let Err(why) = self.row(table, &key, change) {
                     let what = format!("a change of {}", unnamed(table));
                     missing.push(Missing { what, why });
                 }
             }
-            let undecided = aside.undecided.into_iter();
+            let undecided = quarantined.undecided.into_iter();
             self.undecided.extend(undecided.map(|one| (table, one)));
         }
     }

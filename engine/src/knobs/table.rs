@@ -321,7 +321,7 @@ knobs! {
     most_tables_open: usize = 1024, tables, 1 => 1024;
     /// Where more are open, who opens one looks at so many whether they can be closed.
     tables_looked_at: usize = 8, tables, 1 => 8;
-    /// Penalty for each row prefix that was too short; each that does subtracts 1. At four and eight times this, the
+    /// Added for each row prefix that was too short; each short one that was long enough subtracts 1. At four and eight times this, the
     /// two lengths of prefixes are no longer tried.
     prefix_too_short: u32 = 16, points, 1 => 16;
     /// Leaves that statistics read from the beginning of an index, per key prefix.

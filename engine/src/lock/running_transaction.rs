@@ -55,7 +55,7 @@ impl WaitSlot {
     }
 
     /// The number of the transaction's snapshot slot.
-    pub fn slot(&self) -> u32 {
+    pub fn snapshot_slot(&self) -> u32 {
         self.slot
     }
 
@@ -185,7 +185,7 @@ pub(crate) struct RunningTransaction {
     ranged_trees: Mutex<SmallVec<[TreeId; 4]>>,
     pub wait_slot: Arc<WaitSlot>,
     /// What others see of it, and nothing depends on.
-    pub shown: Monitoring,
+    pub monitoring: Monitoring,
 }
 
 /// Figures of a running transaction for those who look on. Each is written by the transaction
@@ -224,7 +224,7 @@ impl RunningTransaction {
             rows: Mutex::new(Some(RowSet::default())),
             ranged_trees: Mutex::default(),
             wait_slot,
-            shown: Monitoring::default(),
+            monitoring: Monitoring::default(),
         })
     }
 
@@ -302,12 +302,12 @@ impl RunningTransaction {
     pub fn undo_work(&self) -> UndoWork {
         UndoWork {
             records: self.undo_records(),
-            bytes: self.shown.undo_bytes.load(Ordering::Relaxed),
-            leaves: self.shown.undo_leaves.load(Ordering::Relaxed),
+            bytes: self.monitoring.undo_bytes.load(Ordering::Relaxed),
+            leaves: self.monitoring.undo_leaves.load(Ordering::Relaxed),
         }
     }
 
-    pub fn set_work(&self, work: u64) {
+    pub fn set_undo_records(&self, work: u64) {
         self.undo_records.store(work, Ordering::Relaxed);
     }
 

@@ -2,7 +2,7 @@
 //!
 //! - `version`: the header in front of each record; `freeze`: headers that tell nobody anything any more go;
 //! - `status`, `order`: how each transaction ended, and when;
-//! - `snapshot`, `live_snapshots`: what a reader sees, and which snapshots anybody reads by; `grace`: when what they may
+//! - `snapshot`, `live_snapshots`: what a reader sees, and which snapshots anybody reads by; `undo_reclamation`: when what they may
 //!   have led to is free.
 #![forbid(unsafe_code)]
 

@@ -313,9 +313,9 @@ impl SnapshotSlot {
     }
 
     /// Says that undo pointers are going to be followed, that will be read from now on.
-    pub fn walk(&self, grace: &UndoReclamation) -> Walking<'_> {
+    pub fn walk(&self, reclamation: &UndoReclamation) -> Walking<'_> {
         let slot = self.slot();
-        slot.walking.store(grace.retired(), Ordering::Relaxed);
+        slot.walking.store(reclamation.retired(), Ordering::Relaxed);
         fence_unless(PlantedFault::UnfencedWalk);
         Walking { slot }
     }

@@ -78,14 +78,14 @@ mod tests {
 
     #[test]
     fn pages_wait_for_walks_that_began_before_they_were_retired() {
-        let grace = UndoReclamation::default();
-        grace.retire(PageId(1));
-        let walk = grace.retired();
-        grace.retire(PageId(2));
-        grace.retire(PageId(3));
-        assert_eq!(grace.take_free(|| walk), [PageId(1)]);
-        assert_eq!(grace.take_free(|| walk), []);
-        assert_eq!(grace.waiting(), [PageId(2), PageId(3)]);
-        assert_eq!(grace.take_free(|| u64::MAX), [PageId(2), PageId(3)]);
+        let reclamation = UndoReclamation::default();
+        reclamation.retire(PageId(1));
+        let walk = reclamation.retired();
+        reclamation.retire(PageId(2));
+        reclamation.retire(PageId(3));
+        assert_eq!(reclamation.take_free(|| walk), [PageId(1)]);
+        assert_eq!(reclamation.take_free(|| walk), []);
+        assert_eq!(reclamation.waiting(), [PageId(2), PageId(3)]);
+        assert_eq!(reclamation.take_free(|| u64::MAX), [PageId(2), PageId(3)]);
     }
 }

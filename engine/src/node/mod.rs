@@ -2,7 +2,7 @@
 //!
 //! - `header`, `view`, `edit`, `build`, `split`, `window`: a page read, changed, written anew, split, and copied in parts;
 //! - `heads`, `search_key`, `vector`: searching in it, several heads at once;
-//! - `leaf_shape`: where in a leaf a record most likely stands; `prefetch`: asking memory for it; `value_copy`: where
+//! - `leaf_layout_hint`: where in a leaf a record most likely stands; `prefetch`: asking memory for it; `value_copy`: where
 //!   values are copied to.
 //!
 //! `vector` and `prefetch` hold its unsafe code.

@@ -79,7 +79,7 @@ fn check_pieces(node: &Node<'_>, i: usize, key: &[u8]) {
     }
 }
 
-/// Keys that are hard on prefixes and heads: few distinct bytes, shared prefixes, zero bytes.
+/// Keys that are hard on prefixes and heads: few distinct bytes, shared beginnings, zero bytes.
 fn hard_key() -> impl Strategy<Value = Vec<u8>> {
     let byte = prop_oneof![3 => Just(0u8), 2 => Just(1u8), 1 => Just(255u8), 1 => any::<u8>()];
     let short = prop::collection::vec(byte.clone(), 0..10);

@@ -51,7 +51,7 @@ faults! {
         AppendHalfUndone,
         /// A table that recovery could not open counts as dropped.
         UnopenedIsDropped,
-        /// Recovery keeps changes of a table aside that has been truncated since it was quarantined.
+        /// Recovery goes on keeping changes of a quarantined table that has been truncated since.
         QuarantinedForGood,
         /// The rows of a commit are counted when the barrier was left.
         CountOutsideBarrier,
@@ -140,8 +140,8 @@ faults! {
         PassOldMarks,
         /// Who has locked many rows holds those between them as if it had asked for each.
         HoldRangesAsRows,
-        /// A cursor that has waited for a row takes the record at which it looks again for one that is frozen.
-        LookAgainUnfrozen,
+        /// A cursor that has waited for a row takes the record at which it looks again for one that nobody is writing.
+        LookAgainUndecided,
         /// A cursor that waits for records that are being written waits for those beyond what it looks for, too.
         WaitBehindEnd,
         /// A locking scan goes on with the newest rows when its transaction has come to have a snapshot.
@@ -163,7 +163,7 @@ faults! {
         /// An attempt to make the data file shorter that fails does not count as one in vain.
         UncountedAttempts,
         /// Whether rows lack entries is looked at only while entries are deferred.
-        LookIfEntriesMissing,
+        LookIfDeferred,
         /// A transaction that goes back before rows that lack entries counts them as there.
         LackForGood,
         /// The file of a quarantined table has no changes that were applied before damage was met.
@@ -345,7 +345,7 @@ faults! {
         /// Who panics where a wait is told of stays in the row's queue.
         StayQueued,
         /// What a bulk insert has deferred, and a panic has taken along, still counts.
-        CountLostQuarantined,
+        CountLostDeferred,
         /// The last number that an auto-increment counter can stand at is given again and again.
         LastValueAgain,
         /// A row takes the bits of what is no number from its key.

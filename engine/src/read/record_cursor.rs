@@ -55,7 +55,7 @@ pub(super) struct RecordCursor {
     /// Locks what the walk sees; `None`: it reads a snapshot, or what is committed.
     locker: Option<RangeLocker>,
     /// Whether the records of running writers are not judged, but left to
-    /// [`crate::txn::TreeTransaction::frozen_payload`], which waits for them.
+    /// [`crate::txn::TreeTransaction::decided_payload`], which waits for them.
     waits_for_writers: bool,
     /// With `locker`, going forward: what was copied is locked up to here, and records from here on
     /// are as if they stood in the next leaf. `None`: to the end of the tree.
@@ -370,7 +370,7 @@ impl RecordCursor {
     }
 
     /// Whether the walk stands on a record that a running writer may have written, and that counts
-    /// only as [`crate::txn::TreeTransaction::frozen_payload`] says: see [`RecordCursor::set_payload`].
+    /// only as [`crate::txn::TreeTransaction::decided_payload`] says: see [`RecordCursor::set_payload`].
     pub fn maybe_uncommitted(&self) -> bool {
         self.maybe_uncommitted
     }

@@ -54,7 +54,7 @@ pub(super) struct Batch {
     /// Leaves that are to be brought.
     away: Vec<LeafNotResident>,
     /// Whether the last batch had any.
-    was_away: bool,
+    was_not_resident: bool,
     /// Leaves that were brought, and of each the first row that is not read yet, by its place in the order.
     brought: Vec<(PageId, u32)>,
 }
@@ -64,7 +64,7 @@ impl Batch {
     pub fn restart(&mut self) {
         self.clear();
         self.size = 1;
-        self.was_away = false;
+        self.was_not_resident = false;
     }
 
     /// Forgets the entries.
@@ -78,7 +78,7 @@ impl Batch {
     /// How many entries to collect now; doubles for the next time.
     pub fn take_size(&mut self) -> usize {
         let size = self.size.max(1);
-        let most = if self.was_away {
+        let most = if self.was_not_resident {
             knobs::batch_rows_away()
         } else {
             knobs::batch_rows()
@@ -158,7 +158,7 @@ impl Batch {
     ) -> Result<()> {
         self.put_in_order();
         let tree = &trees.clustered;
-        self.was_away = false;
+        self.was_not_resident = false;
         self.brought.clear();
         let mut looked_ahead = 0;
         let mut begin = 0;
@@ -189,7 +189,7 @@ impl Batch {
                     looked_ahead += 1;
                 }
                 tree.bring(&self.away);
-                self.was_away = true;
+                self.was_not_resident = true;
             }
             for (n, hint) in (begin..end).zip(hints) {
                 if let Some(hint) = hint {

@@ -83,7 +83,7 @@ pub struct Rows<'t> {
     row_prefix: Prefix<64>,
     /// More of it, where that did not do.
     longer_row_prefix: Prefix<256>,
-    /// Grows with each prefix that was too short, shrinks with each that did.
+    /// Grows with each prefix that was too short, shrinks with each short one that was long enough.
     fell_short: u32,
     /// The row of the last read, as a whole.
     row_bytes: Vec<u8>,
@@ -306,7 +306,7 @@ impl Rows<'_> {
         }
     }
 
-    /// Gives `f` each row in the order of the clustered key, from an encoded key (or the front of one) on;
+    /// Gives `f` each row in the order of the clustered key, from an encoded key (or a prefix of one) on;
     /// from the first with an empty one. `f` runs under a page's latch, see [`Rows`], and ends the scan
     /// with [`ControlFlow::Break`].
     ///

@@ -187,7 +187,7 @@ pub(crate) fn recover(
         emptied,
     };
     left_out.leave_alone(&tables.registry)?;
-    let undo_records = transactions.restore(&meta.transactions)?;
+    let undo_records = transactions.roll_back_losers(&meta.transactions)?;
     quarantine.take_damaged();
     if is_planted(PlantedFault::DropLastCommit) {
         by_number.remove(&last_commit);

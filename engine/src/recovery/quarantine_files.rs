@@ -80,8 +80,8 @@ impl QuarantineFiles {
         if is_planted(PlantedFault::TrustUnreadQuarantine) {
             return Ok(quarantine);
         }
-        for (&table, aside) in &quarantine {
-            match aside {
+        for (&table, quarantined) in &quarantine {
+            match quarantined {
                 Ok(_) | Err(Error::Corrupt { .. } | Error::Format { .. }) => {}
                 Err(error @ Error::OutOfMemory { .. }) => {
                     // It does not say of which file.
@@ -123,8 +123,8 @@ impl QuarantineFiles {
         Ok(bytes)
     }
 
-    pub(super) fn write(&self, table: TableId, aside: &QuarantinedTable) -> Result<()> {
-        self.write_bytes(&self.path(table), &aside.encode(self.database_id)?)
+    pub(super) fn write(&self, table: TableId, quarantined: &QuarantinedTable) -> Result<()> {
+        self.write_bytes(&self.path(table), &quarantined.encode(self.database_id)?)
     }
 
     fn write_bytes(&self, path: &Path, bytes: &[u8]) -> Result<()> {

@@ -49,12 +49,12 @@ impl<'a> Quarantine<'a> {
             now: BTreeMap::new(),
         };
         files.make_durable()?;
-        for (table, aside) in found {
-            let quarantined = match aside {
-                Ok(mut aside) => {
-                    aside.changes = Vec::new();
-                    aside.undecided = Vec::new();
-                    aside
+        for (table, quarantined) in found {
+            let quarantined = match quarantined {
+                Ok(mut quarantined) => {
+                    quarantined.changes = Vec::new();
+                    quarantined.undecided = Vec::new();
+                    quarantined
                 }
                 Err(error) if is_planted(PlantedFault::TrustUnreadQuarantine) => {
                     QuarantinedTable::of(&error, Vec::new(), None)
@@ -86,7 +86,7 @@ impl<'a> Quarantine<'a> {
         }
     }
 
-    /// Sets a table aside.
+    /// Quarantines a table.
     pub fn quarantine(&mut self, table: TableId, error: &Error) {
         if self.before.contains_key(&table) || self.now.contains_key(&table) {
             return;
@@ -143,8 +143,8 @@ impl<'a> Quarantine<'a> {
         if is_planted(PlantedFault::QuarantinedForGood) {
             return;
         }
-        if let Some(aside) = self.before.remove(&table) {
-            self.over.insert(table, aside);
+        if let Some(quarantined) = self.before.remove(&table) {
+            self.over.insert(table, quarantined);
         }
         if self.damaged.remove(&table).is_some() {
             self.over.insert(table, QuarantinedTable::default());
@@ -159,17 +159,17 @@ impl<'a> Quarantine<'a> {
             return;
         }
         let clustered = self.clustered(table);
-        if let Some(aside) = self.over.remove(&table) {
-            let is_of = clustered.is_some() && aside.clustered == clustered;
+        if let Some(quarantined) = self.over.remove(&table) {
+            let is_of = clustered.is_some() && quarantined.clustered == clustered;
             let tables = if is_of {
                 &mut self.before
             } else {
                 &mut self.over
             };
-            tables.insert(table, aside);
+            tables.insert(table, quarantined);
         }
-        if let Some(aside) = self.before.get(&table) {
-            self.registry.quarantine(table, aside.error());
+        if let Some(quarantined) = self.before.get(&table) {
+            self.registry.quarantine(table, quarantined.error());
         } else if let Some(error) = self.damaged.get(&table).cloned() {
             self.quarantine(table, &error);
         }
@@ -179,14 +179,14 @@ impl<'a> Quarantine<'a> {
     /// whose definition makes no sense.
     pub fn finish(mut self, log: &Log, committed: &Committed) -> Result<BTreeMap<TableId, Error>> {
         let mut changes = committed.changes_of(log, self.now.keys().copied())?;
-        for (table, aside) in &mut self.now {
-            aside.changes = changes.remove(table).unwrap_or_default();
+        for (table, quarantined) in &mut self.now {
+            quarantined.changes = changes.remove(table).unwrap_or_default();
             if self.damaged.contains_key(table) {
                 let kept = self.files.keep_damaged(*table)?;
-                aside.file = kept.display().to_string();
-                self.registry.quarantine(*table, aside.error());
+                quarantined.file = kept.display().to_string();
+                self.registry.quarantine(*table, quarantined.error());
             }
-            self.files.write(*table, aside)?;
+            self.files.write(*table, quarantined)?;
         }
         let void = self.before.into_keys().chain(self.over.into_keys());
         for table in void.chain(self.damaged.into_keys()) {

@@ -27,8 +27,8 @@ pub(super) struct InFiles {
 impl InFiles {
     fn note(&self, commits: bool) -> Result<()> {
         for &table in &self.tables {
-            self.files.update(table, |aside| {
-                let mut quarantined = aside.unwrap_or_default();
+            self.files.update(table, |quarantined| {
+                let mut quarantined = quarantined.unwrap_or_default();
                 for undecided in &mut quarantined.undecided {
                     if undecided.numbers.contains(&self.number) {
                         undecided.commits = commits;

@@ -180,7 +180,7 @@ impl Deferred {
 impl Drop for Deferred {
     /// Where a panic takes it along, too, it counts no more.
     fn drop(&mut self) {
-        if !is_planted(PlantedFault::CountLostQuarantined) {
+        if !is_planted(PlantedFault::CountLostDeferred) {
             self.forget();
         }
     }

@@ -317,8 +317,7 @@ impl Transaction {
 
     /// Whether entries are deferred, or are lacking for good: who needs them has to look.
     fn looks_at_missing_entries(&self) -> bool {
-        let lacks =
-            self.missing_entries.is_some() && !is_planted(PlantedFault::LookIfEntriesMissing);
+        let lacks = self.missing_entries.is_some() && !is_planted(PlantedFault::LookIfDeferred);
         lacks || !self.deferred.is_empty()
     }
 

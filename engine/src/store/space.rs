@@ -205,7 +205,7 @@ impl Space {
                 state.note_taken();
                 return Ok(offset);
             }
-            // What is quarantined for evicted pages, rather than more of the disk for one image.
+            // What is reserved for evicted pages, rather than more of the disk for one image.
             if state.run.units >= units {
                 state.drop_run();
                 if let Some(offset) = state.extents.take(units) {

@@ -143,12 +143,12 @@ impl Table {
     }
 
     /// Puts `place` in for `page`: as the current one if `to_current`, and as the running
-    /// checkpoint's if its barrier came after epoch `frozen_in`. Returns the places that became
+    /// checkpoint's if its barrier came after epoch `seen_in`. Returns the places that became
     /// free, which include the given one when nothing took it.
-    fn set(&self, page: PageId, place: Place, to_current: bool, frozen_in: Option<u64>) -> Freed {
+    fn set(&self, page: PageId, place: Place, to_current: bool, seen_in: Option<u64>) -> Freed {
         let chunk = self.chunk_or_new(page);
         let mut versions = chunk.versions.lock();
-        self.set_in(&chunk, &mut versions, page, place, to_current, frozen_in)
+        self.set_in(&chunk, &mut versions, page, place, to_current, seen_in)
     }
 
     fn set_in(
@@ -158,14 +158,14 @@ impl Table {
         page: PageId,
         place: Place,
         to_current: bool,
-        frozen_in: Option<u64>,
+        seen_in: Option<u64>,
     ) -> Freed {
         let i = page.0 as usize % CHUNK;
         // Looked at under the lock: a checkpoint that begins later copies what is put here.
         let now = self.phase.load(Ordering::Acquire);
         let (epoch, phase) = (now >> 2, now & 3);
         let running = phase != IDLE && versions.finished != epoch;
-        let to_pending = running && phase == OPEN && frozen_in.is_some_and(|seen| seen < epoch);
+        let to_pending = running && phase == OPEN && seen_in.is_some_and(|seen| seen < epoch);
         if running && versions.pending_of != epoch {
             versions.pending = Some(chunk.copy());
             versions.pending_of = epoch;

@@ -48,7 +48,7 @@ impl Route<'_> {
     /// What is known of the cursor's way.
     fn extent(&self) -> Option<ScanExtent<'_>> {
         match self {
-            Route::Forward(_, ahead) | Route::Backward(_, ahead) => Some(*ahead),
+            Route::Forward(_, extent) | Route::Backward(_, extent) => Some(*extent),
             Route::Key(_) | Route::Below(_) | Route::InMemory(..) | Route::Last => None,
         }
     }
@@ -108,13 +108,34 @@ impl<'a> Latched<'a> for ExclusiveGuard<'a> {
     }
 }
 
+/// Nodes that a descent has brought. It holds none of them, so they may go for each other.
+#[derive(Default)]
+struct Brought {
+    /// Since it began, or last made frames free for its whole way.
+    nodes: usize,
+    /// Waits until it gives up; `None` as long as it has made no frames free.
+    waits_left: Option<u64>,
+}
+
+impl Brought {
+    /// Whether it has brought so many more than its way has that frames are to be made free for all of them at once.
+    fn is_in_vain(&self, way: usize) -> bool {
+        self.nodes >= way + knobs::brought_in_vain() && !is_planted(PlantedFault::BringEachForOther)
+    }
+
+    /// Whether it has made frames free for its way, and for nothing else: nothing is read ahead then.
+    fn has_made_free(&self) -> bool {
+        self.waits_left.is_some()
+    }
+}
+
 impl Tree {
     /// Finds the node of `level` on the route. Loads what is missing on the way.
     #[inline]
     pub(super) fn locate(&self, route: Route<'_>, level: u8) -> Result<Located> {
         let frames = &self.pool.frames;
         let key = SearchKey::new(route.key());
-        let mut brought = 0;
+        let mut brought = Brought::default();
         'restart: loop {
             let root = self.seen_root()?;
             let (mut frame, mut state, mut version) = (root.frame, root.state, root.version);
@@ -166,20 +187,20 @@ impl Tree {
                         return Ok(Located::NotResident { place, id });
                     }
                     Child::Page(id) => {
-                        // The nodes of the way may go for each other.
-                        let way = usize::from(height - level) + 1;
-                        if brought >= way + knobs::brought_in_vain()
-                            && !is_planted(PlantedFault::BringEachForOther)
-                        {
-                            self.pool.make_free(way)?;
-                            brought = 0;
+                        let leaf = usize::from(!matches!(route, Route::InMemory(..)));
+                        let way = usize::from(height - level) + leaf;
+                        if brought.is_in_vain(way) && !self.pool.is_brought(id) {
+                            self.pool.make_free(way, &mut brought.waits_left)?;
+                            brought.nodes = 0;
                             continue 'restart;
                         }
-                        brought += 1;
-                        let extent = route.extent().filter(|_| node_level == 1);
-                        if let Some(ahead) = extent {
+                        brought.nodes += 1;
+                        let extent = route
+                            .extent()
+                            .filter(|_| node_level == 1 && !brought.has_made_free());
+                        if let Some(extent) = extent {
                             let forward = matches!(route, Route::Forward(..));
-                            self.pool.read_ahead(place, id, ahead, forward);
+                            self.pool.read_ahead(place, id, extent, forward);
                         }
                         let passing = extent.is_some_and(ScanExtent::is_long);
                         let made = self.pool.make_resident(place, id, passing);
@@ -309,7 +330,7 @@ impl Tree {
                         || is_planted(PlantedFault::UncheckedChild)
                     {
                         match route.extent().filter(|_| level == 0) {
-                            Some(ahead) => self.pool.note_pass(frame, ahead),
+                            Some(extent) => self.pool.note_pass(frame, extent),
                             None => self.pool.frames.state(frame).note_use(),
                         }
                         return Ok(Some(guard));

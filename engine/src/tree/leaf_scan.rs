@@ -88,7 +88,7 @@ pub struct Leaf<'a> {
     /// Whether all of the leaf, as far as its fences go, is within the range.
     pub whole: bool,
     /// Whether it was not in memory when it was come to.
-    pub was_away: bool,
+    pub was_not_resident: bool,
 }
 
 /// What a step came to.
@@ -241,8 +241,8 @@ impl<'t> LeafScan<'t> {
         }
     }
 
-    /// Goes to the next leaf: `known` is asked first, where all of it is within the range or there is a narrow
-    /// copy, and says whether that will do; otherwise `read` is called under the leaf's shared latch: it must
+    /// Goes to the next leaf: `known` is asked first, where all of it is within the range or there is a mini-page,
+    /// and says whether that will do; otherwise `read` is called under the leaf's shared latch: it must
     /// be short and wait for nothing. Loads what is missing on the way.
     ///
     /// # Errors
@@ -275,7 +275,7 @@ impl<'t> LeafScan<'t> {
             let frame = match buffer::child(node.child(self.next)) {
                 Child::Frame(frame) => frame,
                 Child::Page(id) => {
-                    if self.is_known_away(id, whole, &mut known) {
+                    if self.is_known_not_resident(id, whole, &mut known) {
                         self.next += 1;
                         return Ok(Step::Known);
                     }
@@ -317,14 +317,14 @@ impl<'t> LeafScan<'t> {
                 behind,
                 range,
                 whole,
-                was_away: false,
+                was_not_resident: false,
             };
             return Ok(Step::Read(read(&leaf)));
         }
     }
 
     /// Whether what is left of the next leaf, which is not in memory, will do.
-    fn is_known_away(
+    fn is_known_not_resident(
         &mut self,
         id: u64,
         whole: bool,
@@ -434,7 +434,11 @@ impl<'t> LeafScan<'t> {
     }
 
     /// Reads the leaf that takes `from`, found by a descent of its own.
-    fn read_one<R>(&mut self, was_away: bool, read: impl FnOnce(&Leaf<'_>) -> R) -> Result<R> {
+    fn read_one<R>(
+        &mut self,
+        was_not_resident: bool,
+        read: impl FnOnce(&Leaf<'_>) -> R,
+    ) -> Result<R> {
         let route = Route::Forward(&self.from, self.extent());
         let guard: SharedGuard<'_> = self.tree.latch_leaf(route)?;
         self.passed += 1;
@@ -449,7 +453,7 @@ impl<'t> LeafScan<'t> {
             behind: None,
             range: within(node, &self.from, self.to.as_deref()),
             whole: &self.from[..] <= lower && !self.to.as_ref().is_some_and(beyond),
-            was_away,
+            was_not_resident,
         };
         let result = read(&leaf);
         match upper {

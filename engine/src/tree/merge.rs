@@ -16,7 +16,7 @@ impl Tree {
                 Ok(true) => {}
                 Ok(false) => break,
                 Err(error) => {
-                    tracing::debug!(%error, "a underfull node stays as it is");
+                    tracing::debug!(%error, "an underfull node stays as it is");
                     break;
                 }
             }

@@ -17,7 +17,7 @@ use crate::knobs;
 use crate::leaf_cache::LeafSeen;
 use crate::node::{LeafLayoutHint, Node};
 
-/// Bytes a record has in prefix.
+/// Bytes that stand in front for each record: where it begins, and the length of its key.
 const SLOT: usize = 4;
 
 /// What is to be kept of a record's value.

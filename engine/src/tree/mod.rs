@@ -1,7 +1,8 @@
 //! B+trees of byte keys and byte values over the buffer pool.
 //!
 //! - `root`: where the root is; `descend`: from there to a node; `modify`, `split`, `merge`: changes;
-//! - `leaf_image`: copies of leaves for cursors; `mini_page`: of leaves that are not in memory; `leaves`, `cuts`: a range's leaves in order, and its parts; `estimate`, `verify`, `destroy`: whole trees.
+//! - `leaf_image`: copies of leaves for cursors; `mini_page`: of leaves that are not in memory; `leaf_scan`, `cuts`: a
+//!   range's leaves in order, and its parts; `estimate`, `verify`, `destroy`: whole trees.
 //!
 //! Leaves have no links to their neighbours: the next leaf is found by descending again with the
 //! leaf's upper fence.

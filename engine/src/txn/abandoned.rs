@@ -26,7 +26,7 @@ pub(super) struct Abandoned {
 #[derive(Default)]
 struct State {
     transactions: Vec<Box<dyn Unfinished>>,
-    /// The database is closed. A transaction that stood here then would keep the system in memory that has it.
+    /// The database is closed. A transaction that stood here then would keep the transaction manager in memory that has it.
     closed: bool,
 }
 

@@ -123,8 +123,8 @@ pub struct Inspection {
 
 /// The number by which a transaction is shown.
 pub(super) fn shown_id(who: &RunningTransaction) -> u64 {
-    match who.shown.txid.load(Ordering::Relaxed) {
-        0 => UNNUMBERED + u64::from(who.wait_slot.slot()),
+    match who.monitoring.txid.load(Ordering::Relaxed) {
+        0 => UNNUMBERED + u64::from(who.wait_slot.snapshot_slot()),
         txid => txid,
     }
 }
@@ -210,7 +210,7 @@ impl TransactionManager {
             .collect();
         found.transactions = seen
             .values()
-            .map(|who| self.entry_of(who, snapshots.remove(&who.wait_slot.slot())))
+            .map(|who| self.entry_of(who, snapshots.remove(&who.wait_slot.snapshot_slot())))
             .collect();
         let readers = snapshots.into_iter();
         found
@@ -221,7 +221,7 @@ impl TransactionManager {
     }
 
     fn entry_of(&self, who: &RunningTransaction, snapshot_age: Option<u64>) -> TransactionEntry {
-        let shown = &who.shown;
+        let shown = &who.monitoring;
         let waits_for = match who.wait_slot.state() {
             WaitState::Queued(row) => Some(row.0),
             _ => None,
@@ -246,7 +246,7 @@ impl TransactionManager {
             undo_bytes: shown.undo_bytes.load(Ordering::Relaxed),
             rows_locked: who.held_rows() as u64,
             lock_waits: shown.lock_waits.load(Ordering::Relaxed),
-            ..self.entry_of_reader(who.wait_slot.slot(), 0)
+            ..self.entry_of_reader(who.wait_slot.snapshot_slot(), 0)
         }
         .with_snapshot(snapshot_age)
     }

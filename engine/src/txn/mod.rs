@@ -7,7 +7,7 @@
 //! ```text
 //! loop {
 //!     let outcome = {
-//!         let inside = system.barrier().enter();
+//!         let inside = transactions.barrier().enter();
 //!         txn.try_put(&inside, tree, key, payload, PutMode::Update, None)?
 //!     };                                    // the barrier is left before any wait
 //!     match outcome {

@@ -245,7 +245,7 @@ impl VersionResolver<'_> {
         buf: &'a mut Vec<u8>,
     ) -> Result<Option<&'a [u8]>> {
         let transactions = self.transactions;
-        let _walking = self.slot.walk(&transactions.pruning.grace);
+        let _walking = self.slot.walk(&transactions.pruning.reclamation);
         let newest = tree.read(key, |value, _| -> Result<Newest<usize>> {
             let Some(value) = value else {
                 return Ok(Newest::Seen(None));
@@ -295,7 +295,7 @@ impl VersionResolver<'_> {
     pub fn before_copy(&self) -> Copied {
         Copied {
             newest: self.transactions.order().newest().csn,
-            retired: self.transactions.pruning.grace.retired(),
+            retired: self.transactions.pruning.reclamation.retired(),
         }
     }
 
@@ -326,8 +326,8 @@ impl VersionResolver<'_> {
             return Ok(None);
         };
         {
-            let _walking = self.slot.walk(&transactions.pruning.grace);
-            if self.transactions.pruning.grace.retired() == copied.retired {
+            let _walking = self.slot.walk(&transactions.pruning.reclamation);
+            if self.transactions.pruning.reclamation.retired() == copied.retired {
                 let writer = header.txid();
                 let unseen = Unseen { older: ptr, writer };
                 return older_version(transactions, view, unseen, buf);

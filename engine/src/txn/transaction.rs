@@ -63,7 +63,7 @@ impl RangeLocker {
     /// Enters a range of keys of a tree, from `from` up to, not including, `to` (`None`: all
     /// behind): until the transaction ends nobody else writes a record there. To be called with no
     /// latch held, and before the leaf that holds the range is copied. A record of a running writer
-    /// may stand there already: [`TreeTransaction::frozen_payload`] waits for it.
+    /// may stand there already: [`TreeTransaction::decided_payload`] waits for it.
     pub fn lock(&self, tree: &Tree, from: &[u8], to: Option<&[u8]>) {
         self.transactions.moments.come_to(Moment::RangeSeen);
         if !self.transactions.breaks(IsolationFault::SkipRangeLock) {
@@ -194,7 +194,7 @@ impl TreeTransaction {
         self.waits
     }
 
-    /// The system it belongs to.
+    /// The transaction manager.
     pub fn transactions(&self) -> &Arc<TransactionManager> {
         &self.transactions
     }
@@ -434,7 +434,7 @@ impl TreeTransaction {
     #[inline]
     pub fn show_rows_changed(&self, rows: u64) {
         if let Some(running) = &self.running {
-            let shown = &running.shown.rows_changed;
+            let shown = &running.monitoring.rows_changed;
             shown.store(rows, Ordering::Relaxed);
         }
     }
@@ -452,7 +452,10 @@ impl TreeTransaction {
                 0 => micros_now(),
                 told => told,
             };
-            running.shown.started_us.store(began, Ordering::Relaxed);
+            running
+                .monitoring
+                .started_us
+                .store(began, Ordering::Relaxed);
             running
         })
     }
@@ -463,7 +466,7 @@ impl TreeTransaction {
             let transactions = self.transactions.clone();
             self.txid = transactions.order().begin(self.running());
             let number = self.txid.0;
-            let shown = &self.running().shown;
+            let shown = &self.running().monitoring;
             shown.txid.store(number, Ordering::Relaxed);
             self.undo = Some(transactions.streams().acquire());
             if let Some(view) = &mut self.view {

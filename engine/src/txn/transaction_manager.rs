@@ -200,7 +200,7 @@ fn place_of(durability: Durability) -> usize {
 }
 
 impl TransactionManager {
-    /// A system for a new or a just opened database; `durability` is what commits wait for.
+    /// A transaction manager for a new or a just opened database; `durability` is what commits wait for.
     pub fn new(
         pool: Arc<PoolWithThreads>,
         log: Arc<Log>,
@@ -301,7 +301,7 @@ impl TransactionManager {
             range_holders: self.ranges.len() as u64,
             unpurged,
             abandoned: self.abandoned.len() as u64,
-            undo_pages: undo_pages + self.pruning.grace.waiting().len() as u64,
+            undo_pages: undo_pages + self.pruning.reclamation.waiting().len() as u64,
             pruned_pages: self.pruning.emptied.load(Ordering::Relaxed),
             status_bytes: self.order.status_bytes() as u64,
         }
@@ -369,9 +369,9 @@ impl TransactionManager {
     }
 
     pub(super) fn trees(&self) -> Result<&Arc<dyn UndoOwner>> {
-        self.trees
-            .get()
-            .ok_or_else(|| Error::Internal("trees were not given to the transaction system".into()))
+        self.trees.get().ok_or_else(|| {
+            Error::Internal("trees were not given to the transaction manager".into())
+        })
     }
 }
 

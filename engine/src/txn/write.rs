@@ -120,11 +120,11 @@ impl TreeTransaction {
         inside: &BarrierGuard<'_>,
         tree: &Tree,
         key: &[u8],
-        wish: &WriteIntent<'_>,
+        intent: &WriteIntent<'_>,
         mut old: Option<&mut Vec<u8>>,
     ) -> Result<Put> {
         if key.len() > MAX_KEY {
-            let puts = matches!(wish, WriteIntent::Put { mode, .. } if *mode != PutMode::Update);
+            let puts = matches!(intent, WriteIntent::Put { mode, .. } if *mode != PutMode::Update);
             if !puts {
                 // Nothing has such a key.
                 return Ok(Put::Missing);
@@ -146,7 +146,7 @@ impl TreeTransaction {
         // Nothing may fail or wait below the leaf's latch, so the undo page is got ready here.
         undo.reserve(transactions.pool(), MAX_RECORD - MAX_KEY + key.len())?;
 
-        let max_value = match wish {
+        let max_value = match intent {
             WriteIntent::Put { payload, .. } => MAX_HEADER + payload.len(),
             WriteIntent::Delete => MAX_HEADER,
         };
@@ -166,7 +166,7 @@ impl TreeTransaction {
                 old.clear();
                 old.extend_from_slice(payload);
             }
-            let refused = match wish {
+            let refused = match intent {
                 WriteIntent::Put {
                     mode: PutMode::Insert,
                     ..
@@ -218,7 +218,7 @@ impl TreeTransaction {
                 }
             }
 
-            let marks_delete = matches!(wish, WriteIntent::Delete);
+            let marks_delete = matches!(intent, WriteIntent::Delete);
             let chained = current.filter(|_| found.needed);
             let record = UndoRecord {
                 previous: previous_undo,
@@ -244,7 +244,7 @@ impl TreeTransaction {
                 deleted: marks_delete,
             };
             header.encode(out);
-            if let WriteIntent::Put { payload, .. } = wish {
+            if let WriteIntent::Put { payload, .. } = intent {
                 out.extend_from_slice(payload);
             }
             let replaced = found.live.is_some();
@@ -253,7 +253,7 @@ impl TreeTransaction {
         undo.unpin();
         let (put, ptr) = outcome??;
         if let Some(ptr) = ptr {
-            self.needs_purge |= matches!(wish, WriteIntent::Delete);
+            self.needs_purge |= matches!(intent, WriteIntent::Delete);
             self.count_leaf(tree_id, leaf);
             self.set_undo_head(ptr);
         }
@@ -269,7 +269,7 @@ impl TreeTransaction {
         }
         *last = leaf;
         if let Some(running) = &self.running {
-            let leaves = &running.shown.undo_leaves;
+            let leaves = &running.monitoring.undo_leaves;
             leaves.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -280,9 +280,9 @@ impl TreeTransaction {
         self.undo_records += 1;
         if let Some(running) = &self.running {
             running.set_undo_head(head);
-            running.set_work(self.undo_records);
+            running.set_undo_records(self.undo_records);
             let bytes = self.undo.as_ref().map_or(0, StreamWriter::appended);
-            let shown = &running.shown.undo_bytes;
+            let shown = &running.monitoring.undo_bytes;
             shown.store(bytes, Ordering::Relaxed);
         }
     }

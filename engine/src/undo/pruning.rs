@@ -28,7 +28,7 @@ impl Default for Pace {
     }
 }
 
-/// What pruning keeps for the whole system.
+/// What pruning keeps for all transactions.
 #[derive(Default)]
 pub(crate) struct Pruning {
     /// Transactions that ended up to here are pruned; 0: no snapshot is old enough for that.
@@ -37,7 +37,7 @@ pub(crate) struct Pruning {
     /// Held shared while pages are emptied, and exclusively while the horizon moves: behind the
     /// horizon undo goes at once, and nobody may be on the way there.
     pub horizon: RwLock<()>,
-    pub grace: UndoReclamation,
+    pub reclamation: UndoReclamation,
     pub pace: Mutex<Pace>,
     /// Pages emptied.
     pub emptied: AtomicU64,

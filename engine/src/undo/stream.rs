@@ -420,7 +420,7 @@ impl Stream {
     pub fn drop_oldest(
         &self,
         pool: &PoolWithThreads,
-        grace: &UndoReclamation,
+        reclamation: &UndoReclamation,
         end: &Finished,
         horizon: Csn,
     ) -> Result<bool> {
@@ -453,7 +453,7 @@ impl Stream {
             }
             pages.drop_emptied();
         }
-        grace.free_all(pool, freed)?;
+        reclamation.free_all(pool, freed)?;
         Ok(true)
     }
 

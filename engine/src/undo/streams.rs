@@ -65,7 +65,7 @@ impl UndoStreams {
     }
 
     /// Gives back the pages of streams that nobody uses and nobody reads.
-    pub fn trim(&self, pool: &PoolWithThreads, grace: &UndoReclamation) -> Result<()> {
+    pub fn trim(&self, pool: &PoolWithThreads, reclamation: &UndoReclamation) -> Result<()> {
         let mut freed = Vec::new();
         {
             let state = self.state.lock();
@@ -73,6 +73,6 @@ impl UndoStreams {
                 stream.trim(&mut freed);
             }
         }
-        grace.free_all(pool, freed)
+        reclamation.free_all(pool, freed)
     }
 }

@@ -380,7 +380,7 @@ fn look(disk: &Disk, log: &LogPlace, block: u64) -> Verdict {
         Err(Error::Corrupt { .. }) => Verdict::Detected,
         Err(_) => Verdict::Wrong,
         Ok(records) if records[..] == log.records[skipped..] => Verdict::Same,
-        // A front of what was there.
+        // A prefix of what was there.
         Ok(records) if log.records[skipped..].starts_with(&records) => {
             match skipped + records.len() + 1 == log.records.len() {
                 true => Verdict::LastLost,

@@ -146,8 +146,8 @@ pub fn table(cells: &[Cell], limits: Limits, tool: &str, (unit, each): (&str, &s
     let mut head = vec![
         unit.to_owned(),
         "threads".to_owned(),
-        "ours (minimum to most)".to_owned(),
-        format!("{tool} (minimum to most)"),
+        "ours (minimum to maximum)".to_owned(),
+        format!("{tool} (minimum to maximum)"),
         "ratio".to_owned(),
         format!("client µs a {each}"),
         format!("server µs a {each}"),

@@ -124,7 +124,7 @@ fn cards(lines: &[Line]) -> Vec<Card> {
             cards.push(Card {
                 figure: format!("{:.2}×", summary.minimum.0),
                 text: format!(
-                    "minimum of all cells: {}, {} threads",
+                    "lowest of all cells: {}, {} threads",
                     summary.minimum.1.query, summary.minimum.1.threads
                 ),
                 good: summary.minimum.0 >= 1.0,

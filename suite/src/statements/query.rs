@@ -145,7 +145,7 @@ fn merge(dice: &mut Dice) -> Asked {
     Asked::of_one(sql, constants, keys)
 }
 
-/// Groups by the front of a key, with what a scan from one group to the next can tell of them.
+/// Groups by a prefix of a key, with what a scan from one group to the next can tell of them.
 fn loose(dice: &mut Dice) -> Asked {
     let (name, keys) = table(dice);
     let groups: Vec<&str> = columns_of_a_key(dice, keys)

@@ -46,7 +46,7 @@ pub fn answer(
     match *question {
         Question::Name { id } => give_name(store, id, rows),
         Question::Id { id } => store.row(id, |_| rows.row(&[Value::Integer(id.into())])),
-        // Nothing lies between; some stores ask for the minimum bound first.
+        // Nothing lies between; some stores ask for the lower bound first.
         Question::FirstBirthDay {
             ids: Some((first, last)),
         } if first > last => {

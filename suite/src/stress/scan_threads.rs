@@ -1,5 +1,5 @@
 //! A scan by one thread and by several, through the library: a condition that every leaf has rows for and
-//! rows against, so that no summary answers it, and three aggregates.
+//! rows against, so that no zone map answers it, and three aggregates.
 
 use std::fmt;
 use std::path::Path;
@@ -138,7 +138,7 @@ pub fn run(request: &Request, dir: &Path) -> Result<Outcome> {
         at_once: Vec::new(),
         wrong: 0,
     };
-    // The first of each is not counted: it makes the summaries.
+    // The first of each is not counted: it makes the zone maps.
     for round in 0..=request.rounds {
         if interrupt::requested() {
             return Err(SuiteError::Interrupted);

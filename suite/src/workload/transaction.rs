@@ -66,7 +66,7 @@ pub struct Ask {
     pub by: Vec<Expression>,
     /// Which row that is, if it is one for all.
     pub pick: Pick,
-    /// How many rows the answer must have: the minimum and the most.
+    /// How many rows the answer must have: the minimum and the maximum.
     pub rows: Option<(Expression, Expression)>,
     /// What the first column of the answer's first row must be.
     pub answer: Option<Expression>,

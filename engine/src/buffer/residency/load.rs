@@ -123,6 +123,11 @@ impl BufferPool {
         }
     }
 
+    /// Whether a page that no parent has yet is in memory, or about to be: who asks for it needs no frame for it.
+    pub fn is_brought(&self, id: u64) -> bool {
+        self.table.lock(id).contains_key(&id)
+    }
+
     /// The page, kept in memory.
     pub fn pin_page(self: &Arc<Self>, page: PageId) -> Result<PinnedPage> {
         let frame = self.fetch(page)?;

@@ -86,12 +86,12 @@ impl Drop for LoadClaims<'_> {
 impl BufferPool {
     /// Notes that a cursor is at a leaf.
     #[inline]
-    pub fn note_pass(&self, frame: FrameId, ahead: ScanExtent<'_>) {
+    pub fn note_pass(&self, frame: FrameId, extent: ScanExtent<'_>) {
         let state = self.frames.state(frame);
         if !state.passing.load(Ordering::Relaxed) {
             return state.note_use();
         }
-        if state.passing.swap(false, Ordering::Relaxed) && ahead.is_long() {
+        if state.passing.swap(false, Ordering::Relaxed) && extent.is_long() {
             // It was spared so far, lest it should go before the cursor came.
             self.pass(frame);
         }
@@ -113,14 +113,14 @@ impl BufferPool {
     /// Brings the child at `place`, which is not in memory, for a cursor on its way through the leaves,
     /// and with it those behind; and asks for more when the cursor will soon need it. To be called
     /// without any latch.
-    pub fn read_ahead(&self, place: ChildPlace, id: u64, ahead: ScanExtent<'_>, forward: bool) {
-        let most = self.most_at_once().min(ahead.leaves());
+    pub fn read_ahead(&self, place: ChildPlace, id: u64, extent: ScanExtent<'_>, forward: bool) {
+        let most = self.most_at_once().min(extent.leaves());
         let known = |id: u64| self.table.lock(id).contains_key(&id);
         let is_known = known(id);
         if most < 2 || is_known && place.at % knobs::read_ahead_every() != 0 {
             return;
         }
-        let Some((parent_page, children)) = self.children_from(place, ahead, forward, 2 * most)
+        let Some((parent_page, children)) = self.children_from(place, extent, forward, 2 * most)
         else {
             return;
         };
@@ -226,10 +226,10 @@ impl BufferPool {
     }
 
     /// Whether a cursor on its way, which takes in the `whole` leaf of a tree or a part, can do without it.
-    fn is_spared(&self, (id, tree): (u64, u32), ahead: &ScanExtent<'_>, whole: bool) -> bool {
-        let zone_map_columns = ahead.zone_map_columns.filter(|_| whole);
+    fn is_spared(&self, (id, tree): (u64, u32), extent: &ScanExtent<'_>, whole: bool) -> bool {
+        let zone_map_columns = extent.zone_map_columns.filter(|_| whole);
         zone_map_columns.is_some_and(|columns| self.evicted_zone_maps.has(id, tree, columns))
-            || (ahead.mini_page_columns)
+            || (extent.mini_page_columns)
                 .is_some_and(|columns| self.has_mini_page(id, tree, columns))
     }
 

@@ -105,8 +105,11 @@ fn tables_with_records_of_a_transaction_whose_undo_is_damaged_are_quarantined() 
         assert_eq!(other.estimate_rows(), 2);
         let number = db.registry().pool().store().database_id();
         let files = QuarantineFiles::new(Arc::new(os.clone()), db.dir(), number);
-        let aside = files.load().unwrap().remove(&id).unwrap().unwrap();
-        assert_eq!((aside.unfinished.len(), aside.changes.len()), (1, 2));
+        let quarantined = files.load().unwrap().remove(&id).unwrap().unwrap();
+        assert_eq!(
+            (quarantined.unfinished.len(), quarantined.changes.len()),
+            (1, 2)
+        );
     };
     quarantined(&open(&os));
     let db = open(&os);

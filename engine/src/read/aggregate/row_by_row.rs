@@ -68,11 +68,11 @@ impl<'a> Rows<'a> {
         view: &ReadView,
         totals: &mut Totals,
     ) -> Result<()> {
-        let frozen = self.image.max_txid() < view.low.0;
+        let all_seen = self.image.max_txid() < view.low.0;
         for i in self.range.clone() {
             let (image, copied) = (&self.image, self.copied);
             let value = image.value(i);
-            let payload = if frozen {
+            let payload = if all_seen {
                 live_payload(value)?
             } else {
                 let key = |key: &mut Vec<u8>| image.key(i, key);

@@ -155,7 +155,7 @@ impl<'a> Scan<'a> {
         let mut key = Vec::new();
         let read = |leaf: &Leaf<'_>| {
             let has_zone_maps = leaf.whole && plan.is_of_whole_leaves();
-            let to_mini_page = keeps.is_some() && leaf.was_away && !has_zone_maps;
+            let to_mini_page = keeps.is_some() && leaf.was_not_resident && !has_zone_maps;
             if to_mini_page && !leaf.range.is_empty() {
                 leaf.key(leaf.range.start, &mut key);
             }
@@ -193,10 +193,10 @@ fn take_zone_maps(
     if plan.group.is_some() {
         return false;
     }
-    let frozen = |zone_map: &ZoneMap| zone_map.max_txid < view.low.0;
+    let all_seen = |zone_map: &ZoneMap| zone_map.max_txid < view.low.0;
     let mut all = true;
     for filter in &plan.filters {
-        let zone_map = leaf.zone_map(Some(filter.place.column)).filter(frozen);
+        let zone_map = leaf.zone_map(Some(filter.place.column)).filter(all_seen);
         match zone_map.map(|zone_map| filter.passes(&zone_map)) {
             Some(Passes::All) => {}
             // Whatever the other filters say.
@@ -208,11 +208,11 @@ fn take_zone_maps(
         return false;
     }
     if plan.columns.is_empty() {
-        let found = leaf.zone_map(None).filter(frozen);
+        let found = leaf.zone_map(None).filter(all_seen);
         totals.rows += found.map_or(0, |zone_map| u64::from(zone_map.records));
         return found.is_some();
     }
-    let of = |place: &ScalarPlace| leaf.zone_map(Some(place.column)).filter(frozen);
+    let of = |place: &ScalarPlace| leaf.zone_map(Some(place.column)).filter(all_seen);
     if let [place] = &plan.columns[..] {
         // By far the most frequent, and spared the list.
         let Some(zone_map) = of(place) else {

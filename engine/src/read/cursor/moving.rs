@@ -288,7 +288,7 @@ impl Cursor {
                 if waited || (!locks_ranges && (found || !self.options.skip_locked)) {
                     // The leaf was copied before somebody changed what was found in it.
                     on = self.look_again(txn, tree, back, waited || found)?;
-                    if !is_planted(PlantedFault::LookAgainUnfrozen) {
+                    if !is_planted(PlantedFault::LookAgainUndecided) {
                         on = self.wait_for_writer(txn, tree, on, extent)?;
                     }
                     continue;
@@ -364,7 +364,7 @@ impl Cursor {
             let here = (!self.walk.locks()).then(|| key.to_vec());
             let skip = self.options.skip_locked;
             let buffer = &mut self.buffer;
-            match txn.tree_txn.frozen_payload(tree, key, skip, buffer)? {
+            match txn.tree_txn.decided_payload(tree, key, skip, buffer)? {
                 Some(payload) => self.walk.set_payload(payload),
                 None => on = self.walk.step(&txn.tree_txn, tree, self.direction)?,
             }

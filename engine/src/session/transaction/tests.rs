@@ -282,18 +282,18 @@ fn what_a_panic_takes_along_of_a_bulk_insert_counts_no_more() {
     let mut cursor = Cursor::new(&table, 1, CursorOptions::default());
     assert!(!cursor.seek(&mut reader, &[], Seek::First).unwrap());
 
-    let aside = |txn: &Transaction| txn.shared.deferred_bytes.load(Ordering::Relaxed);
+    let deferred = |txn: &Transaction| txn.shared.deferred_bytes.load(Ordering::Relaxed);
     let mut txn = db.begin(Isolation::ReadCommitted);
     txn.begin_bulk_insert(&table);
     for id in [1, 2] {
         txn.insert(&table, &[Value::UInt(id), Value::UInt(id)])
             .unwrap();
     }
-    assert!(aside(&txn) > 0);
+    assert!(deferred(&txn) > 0);
     let outcome = catch_unwind(AssertUnwindSafe(|| txn.end_bulk_insert()));
     assert!(outcome.is_err());
     txn.rollback().unwrap();
-    assert_eq!(aside(&txn), 0);
+    assert_eq!(deferred(&txn), 0);
 }
 
 /// The coordinator has told others by then that they commit.

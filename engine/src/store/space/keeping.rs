@@ -5,7 +5,7 @@
 //! find that room: so the file always has as much free space as the pages take that are newer in memory
 //! than on disk. A checkpoint would take it anyway; here it is only taken earlier.
 //!
-//! The pool counts how many more pages may become newer (`Pool::check_room`): who changes rows has to wait for
+//! The pool counts how many more pages may become newer (`PoolWithThreads::check_room`): who changes rows has to wait for
 //! room, or is refused, before there would be one too many. Writing a page takes as much as it was counted for, and
 //! so changes nothing about that number.
 

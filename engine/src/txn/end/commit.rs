@@ -260,7 +260,7 @@ impl TreeTransaction {
         drop(inside);
         self.txid = TxId(0);
         if let Some(running) = &self.running {
-            running.shown.txid.store(0, Ordering::Relaxed);
+            running.monitoring.txid.store(0, Ordering::Relaxed);
         }
         if let Some(view) = &mut self.view {
             view.own = self.txid;

@@ -124,7 +124,7 @@ impl TreeTransaction {
     fn become_prepared(&mut self, logged: bool) {
         self.phase = Phase::Prepared { logged };
         if let Some(running) = &self.running {
-            running.shown.prepared.store(true, Ordering::Relaxed);
+            running.monitoring.prepared.store(true, Ordering::Relaxed);
         }
         // It reads nothing more, so it keeps no old versions for itself.
         self.drop_view();

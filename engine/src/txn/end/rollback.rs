@@ -141,7 +141,7 @@ impl TreeTransaction {
         }
         self.undo_records = savepoint.undo_records;
         if let Some(running) = &self.running {
-            running.set_work(self.undo_records);
+            running.set_undo_records(self.undo_records);
         }
         Ok(())
     }
@@ -172,7 +172,7 @@ impl TreeTransaction {
         };
         if self.txid.0 != 0 {
             if let Some(running) = &self.running {
-                let shown = &running.shown.rolling_back;
+                let shown = &running.monitoring.rolling_back;
                 shown.store(true, Ordering::Relaxed);
             }
             if !is_planted(PlantedFault::HoldRollingBack) {

@@ -170,7 +170,7 @@ impl TransactionManager {
     pub(super) fn give_back(&self) -> Result<()> {
         self.release_survivors();
         let _inside = self.barrier().enter();
-        self.streams().trim(self.pool(), &self.pruning.grace)
+        self.streams().trim(self.pool(), &self.pruning.reclamation)
     }
 
     /// Where much has ended since the oldest transaction began, or a snapshot was taken, its
@@ -217,7 +217,7 @@ impl TransactionManager {
         }
         self.moments.come_to(Moment::EndLookedAt);
         let _inside = self.barrier().enter();
-        if stream.drop_oldest(self.pool(), &self.pruning.grace, end, horizon)? {
+        if stream.drop_oldest(self.pool(), &self.pruning.reclamation, end, horizon)? {
             self.purge.passed.fetch_add(1, Ordering::Relaxed);
         }
         Ok(*budget > 0)

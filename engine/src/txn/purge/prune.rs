@@ -147,7 +147,7 @@ impl TransactionManager {
         let slot = self.snapshots().claim();
         // An undo page that has to be read is read with no latch held: it may not go meanwhile.
         let unseen = is_planted(PlantedFault::PruneUnseen);
-        let walking = (!unseen).then(|| slot.walk(&self.pruning.grace));
+        let walking = (!unseen).then(|| slot.walk(&self.pruning.reclamation));
         let Some(live) = self.snapshots().live(self.order()) else {
             return Ok(false);
         };
@@ -398,7 +398,7 @@ impl TransactionManager {
             survivors.finish(TxId(0), moved, UndoPtr::NONE);
         }
         if matches!(outcome, Emptied::Yes) && stream.remove_page(page) {
-            self.pruning.grace.retire(page.id);
+            self.pruning.reclamation.retire(page.id);
             self.pruning.emptied.fetch_add(1, Ordering::Relaxed);
         }
         Ok(outcome)
@@ -454,9 +454,9 @@ impl TransactionManager {
     /// Frees retired pages to which nobody is on the way.
     fn free_retired(&self) -> Result<()> {
         let _inside = self.barrier().enter();
-        let grace = &self.pruning.grace;
-        let free = grace.take_free(|| self.snapshots().oldest_walk());
-        grace.free_all(self.pool(), free)
+        let reclamation = &self.pruning.reclamation;
+        let free = reclamation.take_free(|| self.snapshots().oldest_walk());
+        reclamation.free_all(self.pool(), free)
     }
 
     /// Gives back the streams of survivors that are empty.

@@ -86,7 +86,9 @@ impl TransactionManager {
                 .finished
                 .extend(finished.iter().filter(|end| !end.head.is_none()));
         }
-        captured.undo_pages.extend(self.pruning.grace.waiting());
+        captured
+            .undo_pages
+            .extend(self.pruning.reclamation.waiting());
         captured
     }
 
@@ -103,7 +105,7 @@ impl TransactionManager {
     ///
     /// # Errors
     /// I/O errors.
-    pub fn restore(&self, captured: &Captured) -> Result<u64> {
+    pub fn roll_back_losers(&self, captured: &Captured) -> Result<u64> {
         let trees = self.trees()?;
         let mut copy = UndoCopy::default();
         let mut unfinished = BTreeMap::new();

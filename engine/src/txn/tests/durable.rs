@@ -52,7 +52,7 @@ fn checkpoint(fixture: &Fixture, while_writing: impl FnOnce()) -> (Captured, Lsn
 fn restart(fixture: Fixture, captured: &Captured, at: Lsn) -> Fixture {
     let from = captured.redo_from(at);
     let fixture = open_again(fixture, from);
-    fixture.transactions.restore(captured).unwrap();
+    fixture.transactions.roll_back_losers(captured).unwrap();
     replay(&fixture, from, at);
     fixture
 }
@@ -106,7 +106,7 @@ fn a_note_that_can_not_be_followed_at_an_opening_is_told_of_and_all_else_is_roll
     let fixture = open_again(fixture, captured.redo_from(at));
     let damaged = &fixture.trees.notes_are_damaged;
     damaged.store(true, Ordering::Relaxed);
-    fixture.transactions.restore(&captured).unwrap();
+    fixture.transactions.roll_back_losers(&captured).unwrap();
     assert_eq!(*fixture.trees.lost_notes.lock(), [b"note"]);
     assert!(rows(&fixture).is_empty());
 }

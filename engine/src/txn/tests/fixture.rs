@@ -1,4 +1,4 @@
-//! Trees, pool, store and log in a temporary directory, with a transaction system over them.
+//! Trees, pool, store and log in a temporary directory, with a transaction manager over them.
 
 use std::collections::BTreeMap;
 use std::path::Path;

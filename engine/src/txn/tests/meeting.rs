@@ -305,7 +305,10 @@ fn no_page_is_freed_that_pruning_is_on_its_way_to() {
     transactions.moments.at(Moment::PageMissing, move || {
         pruner.prune_own_now();
         pruner.prune_own_now();
-        seen.store(pruner.pruning.grace.waiting().len(), Ordering::Relaxed);
+        seen.store(
+            pruner.pruning.reclamation.waiting().len(),
+            Ordering::Relaxed,
+        );
     });
     transactions.prune_own_now();
     assert!(transactions.moments.passed());

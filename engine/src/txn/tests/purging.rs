@@ -55,7 +55,7 @@ fn a_long_reader_keeps_its_snapshot_and_then_all_goes() {
     let stats = fixture.transactions.stats();
     assert!(stats.undo_pages + stats.pruned_pages > 10, "{stats:?}");
     drop(reader);
-    // With what pruning has quarantined for the reader.
+    // With what pruning has kept for the reader.
     fixture.transactions.purge_all().unwrap();
     assert_eq!(deleted_marks(&fixture), 0);
     assert_eq!(fixture.transactions.stats().unpurged, 0);

@@ -136,7 +136,7 @@ mod tests {
         let ring = people(5);
         for (i, who) in ring.iter().enumerate() {
             assert!(locks.try_lock(row(i as u8), &name(i as u8), who, LockMode::Exclusive));
-            who.set_work(10 + i as u64);
+            who.set_undo_records(10 + i as u64);
         }
         for (i, who) in ring.iter().enumerate().take(4) {
             wait(&locks, i as u8 + 1, who);

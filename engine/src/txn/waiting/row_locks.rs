@@ -287,7 +287,7 @@ impl TreeTransaction {
     ///
     /// # Errors
     /// Those of [`TreeTransaction::wait`], and of reading.
-    pub fn frozen_payload<'a>(
+    pub fn decided_payload<'a>(
         &mut self,
         tree: &Tree,
         key: &[u8],
@@ -403,9 +403,9 @@ impl TreeTransaction {
         std::mem::forget(queued);
         let began = crate::sync::now();
         transactions.counters.wait_begins();
-        me.shown.lock_waits.fetch_add(1, Ordering::Relaxed);
+        me.monitoring.lock_waits.fetch_add(1, Ordering::Relaxed);
         let since = micros_now();
-        me.shown.waits_since_us.store(since, Ordering::Relaxed);
+        me.monitoring.waits_since_us.store(since, Ordering::Relaxed);
         let wake = self.wait_slot.sleep(began.checked_add(limit));
         transactions.counters.wait_ends(began);
         let granted = wake == Wake::Granted || transactions.locks().leave(row, &me);

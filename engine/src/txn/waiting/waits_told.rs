@@ -12,7 +12,7 @@ use crate::txn::transaction_manager::TransactionManager;
 impl TransactionManager {
     /// What [`crate::Transaction::set_session`] said, or 0.
     pub(super) fn session_of(&self, who: &RunningTransaction) -> u64 {
-        let owner = self.snapshots().owner(who.wait_slot.slot());
+        let owner = self.snapshots().owner(who.wait_slot.snapshot_slot());
         owner.map_or(0, |owner| owner.session.load(Ordering::Relaxed))
     }
 

@@ -132,7 +132,7 @@ fn a_row_that_another_takes_away_is_waited_for() {
     }
 }
 
-/// Who looks has written before the one whom it waits for: what that one leaves is not frozen for it.
+/// Who looks has written before the one whom it waits for: what that one leaves is not older than its view.
 #[test]
 fn a_row_that_was_waited_for_and_is_gone_is_passed_by() {
     let dir = tempfile::tempdir().unwrap();

@@ -128,7 +128,7 @@ fn rows(txn: &mut Transaction, table: &Arc<Table>, range: &IndexRange<'_>) -> Ve
 enum Asked {
     /// Of any range, with conditions or without.
     Any,
-    /// Of rows to the table's end for which a condition holds: no summary stands for a leaf then.
+    /// Of rows to the table's end for which a condition holds: no zone map stands for a leaf then.
     ToTheEndWhere,
 }
 
