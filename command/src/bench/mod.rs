@@ -19,7 +19,7 @@ use crate::arguments::BenchAction;
 pub fn run(action: &BenchAction) -> Result<ExitCode> {
     match action {
         BenchAction::Run(arguments) => measures::run::run(arguments),
-        BenchAction::Check(files) => right_answers::check::run(files),
+        BenchAction::Check(files) => measures::check::run(files),
         BenchAction::Report(arguments) => measures::report::run(arguments),
         BenchAction::Thresholds(arguments) => measures::thresholds::run(arguments),
         BenchAction::Null(arguments) => measures::null::run(arguments),
@@ -48,9 +48,9 @@ pub fn run(action: &BenchAction) -> Result<ExitCode> {
         BenchAction::Crash(arguments) => durability::crash::run(arguments),
         BenchAction::CrashWriter(arguments) => durability::crash::write(arguments),
         #[cfg(feature = "shaken")]
-        BenchAction::Schedules(arguments) => right_answers::schedules::run(arguments),
+        BenchAction::Schedules(arguments) => isolation::schedules::run(arguments),
         #[cfg(feature = "shaken")]
-        BenchAction::SchedulesHere(arguments) => Ok(right_answers::schedules::run_here(arguments)),
+        BenchAction::SchedulesHere(arguments) => Ok(isolation::schedules::run_here(arguments)),
         BenchAction::Fuzz(arguments) => durability::fuzz::run(arguments),
         BenchAction::BitFlips(arguments) => durability::corruption::run(arguments),
         BenchAction::PowerLoss(arguments) => durability::simulated::power_loss(arguments),

@@ -81,9 +81,9 @@ struct Sleeper {
     thread: Thread,
 }
 
-/// Who commits at the same time.
+/// How long a leader waits for more commits before it syncs.
 ///
-/// Without it, committers that take turns fall into two halves: those that wait for the sync that
+/// Without a delay, committers that take turns fall into two halves: those that wait for the sync that
 /// runs, and those that it will release; each sync serves a half. So a leader waits a little for
 /// those that the last sync released, if they were quick to come back before.
 #[derive(Debug, Default)]
@@ -91,6 +91,7 @@ struct CommitDelay {
     /// How many waited, the leader among them, when the last sync ended: those it served, and those
     /// that came late.
     expected: usize,
+    /// A leader waits.
     delaying: bool,
     /// So many syncs are begun without waiting, because it was in vain the last time.
     syncs_left_without: u32,

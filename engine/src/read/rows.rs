@@ -167,12 +167,12 @@ impl Rows<'_> {
             trees,
             view,
             shape,
-            row_bytes: copy,
+            row_bytes,
             brought,
             ..
         } = self;
         let found =
-            txn.copy_payload_outlined(&trees.clustered, clustered_key, view, shape, copy)?;
+            txn.copy_payload_outlined(&trees.clustered, clustered_key, view, shape, row_bytes)?;
         let Some(payload) = found else {
             return Ok(None);
         };
@@ -226,20 +226,21 @@ impl Rows<'_> {
             trees,
             view,
             shape,
-            row_prefix: prefix,
-            longer_row_prefix: part,
+            row_prefix,
+            longer_row_prefix,
             fell_short,
-            row_bytes: copy,
+            row_bytes,
             brought,
             ..
         } = self;
         let tree = &*trees.clustered;
         if *fell_short < without_row_prefix() {
-            let Some(prefix) = txn.copy_payload(tree, clustered_key, view, shape, prefix)? else {
+            let Some(payload) = txn.copy_payload(tree, clustered_key, view, shape, row_prefix)?
+            else {
                 return Ok(None);
             };
             // If more is wrong than that the prefix is too short, the whole row will tell.
-            let found = values(table, clustered_key, prefix, columns).ok();
+            let found = values(table, clustered_key, payload, columns).ok();
             if found.is_some() {
                 *fell_short = fell_short.saturating_sub(1);
                 return Ok(found);
@@ -247,17 +248,19 @@ impl Rows<'_> {
             *fell_short += knobs::prefix_too_short();
         }
         if *fell_short < without_longer_row_prefix() {
-            let Some(part) = txn.copy_payload_outlined(tree, clustered_key, view, shape, part)?
+            let Some(payload) =
+                txn.copy_payload_outlined(tree, clustered_key, view, shape, longer_row_prefix)?
             else {
                 return Ok(None);
             };
-            let found = values(table, clustered_key, part, columns).ok();
+            let found = values(table, clustered_key, payload, columns).ok();
             if found.is_some() {
                 return Ok(found);
             }
             *fell_short += knobs::prefix_too_short();
         }
-        let Some(payload) = txn.copy_payload_outlined(tree, clustered_key, view, shape, copy)?
+        let Some(payload) =
+            txn.copy_payload_outlined(tree, clustered_key, view, shape, row_bytes)?
         else {
             return Ok(None);
         };

@@ -73,7 +73,7 @@ impl<'a> Quarantine<'a> {
                 quarantine.over.insert(table, quarantined);
                 continue;
             }
-            registry.quarantine(table, quarantined.error());
+            registry.refuse(table, quarantined.error());
             quarantine.before.insert(table, quarantined);
         }
         Ok(quarantine)
@@ -94,7 +94,7 @@ impl<'a> Quarantine<'a> {
         let name = self.registry.name_told(table);
         tracing::error!(table = name, %error, "the table is damaged, and quarantined");
         let quarantined = QuarantinedTable::of(error, self.running.clone(), self.clustered(table));
-        self.registry.quarantine(table, quarantined.error());
+        self.registry.refuse(table, quarantined.error());
         self.now.insert(table, quarantined);
     }
 
@@ -169,7 +169,7 @@ impl<'a> Quarantine<'a> {
             tables.insert(table, quarantined);
         }
         if let Some(quarantined) = self.before.get(&table) {
-            self.registry.quarantine(table, quarantined.error());
+            self.registry.refuse(table, quarantined.error());
         } else if let Some(error) = self.damaged.get(&table).cloned() {
             self.quarantine(table, &error);
         }
@@ -184,14 +184,14 @@ impl<'a> Quarantine<'a> {
             if self.damaged.contains_key(table) {
                 let kept = self.files.keep_damaged(*table)?;
                 quarantined.file = kept.display().to_string();
-                self.registry.quarantine(*table, quarantined.error());
+                self.registry.refuse(*table, quarantined.error());
             }
             self.files.write(*table, quarantined)?;
         }
         let void = self.before.into_keys().chain(self.over.into_keys());
         for table in void.chain(self.damaged.into_keys()) {
             let kept = self.now.contains_key(&table) || self.lost.contains_key(&table);
-            if !kept && !self.registry.is_quarantined(table) {
+            if !kept && !self.registry.is_refused(table) {
                 // Whether it is void, too, can't be told of one that can't be understood.
                 if self.files.read(table).is_err() {
                     self.files.keep_damaged(table)?;

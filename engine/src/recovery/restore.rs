@@ -90,7 +90,7 @@ pub(crate) fn restore(
         let name = shared.registry.name_told(table);
         tracing::error!(table = name, %error, "the table is damaged, and quarantined");
         let quarantined = QuarantinedTable::of(&error, Vec::new(), None);
-        shared.registry.quarantine(table, quarantined.error());
+        shared.registry.refuse(table, quarantined.error());
         let mut unfinished = Vec::new();
         for Alive {
             mut transaction, ..
@@ -156,7 +156,7 @@ fn prepare(
 /// Whether nothing of a table is changed any more. One that is `lost` is not in the registry.
 fn is_quarantined(shared: &Shared, lost: &BTreeMap<TableId, Error>, table: TableId) -> bool {
     let is_lost = lost.contains_key(&table) && !is_planted(PlantedFault::ForgetLostUndecided);
-    is_lost || shared.registry.is_quarantined(table)
+    is_lost || shared.registry.is_refused(table)
 }
 
 /// Makes the changes again that the log has of these transactions. Ends early where it meets damage in a

@@ -57,7 +57,7 @@ struct Entry {
     /// The table was asked for since it was last looked at for closing.
     used: AtomicBool,
     /// Why nobody can use it: see `recovery/quarantine.rs`.
-    quarantined: Option<Box<Error>>,
+    refused: Option<Box<Error>>,
 }
 
 /// What is known of a table without reading anything.
@@ -158,7 +158,7 @@ impl Registry {
                 counted,
                 table,
                 used: AtomicBool::new(false),
-                quarantined: None,
+                refused: None,
             },
         );
     }
@@ -170,25 +170,25 @@ impl Registry {
     }
 
     /// From now on the table can only be dropped or emptied; whoever wants to use it gets `error`.
-    pub fn quarantine(&self, id: TableId, error: Error) {
+    pub fn refuse(&self, id: TableId, error: Error) {
         if let Some(entry) = self.tables.write().by_id.get_mut(&id) {
             entry.table = None;
-            entry.quarantined = Some(Box::new(error));
+            entry.refused = Some(Box::new(error));
         }
     }
 
     /// Nothing of the table is changed any more, if it is there, until it is dropped or has other trees.
     pub fn leave_alone(&self, id: TableId) {
-        self.quarantine(id, no_table(id));
+        self.refuse(id, no_table(id));
     }
 
-    /// Whether a table is there and quarantined.
-    pub fn is_quarantined(&self, id: TableId) -> bool {
+    /// Whether a table is there and refused: because it is quarantined, or because it is left alone.
+    pub fn is_refused(&self, id: TableId) -> bool {
         let tables = self.tables.read();
         tables
             .by_id
             .get(&id)
-            .is_some_and(|entry| entry.quarantined.is_some())
+            .is_some_and(|entry| entry.refused.is_some())
     }
 
     /// The tables in which rollback has met damage since this was last asked.
@@ -253,7 +253,7 @@ impl Registry {
         }
         if before.trees != definition.trees {
             // Other trees, without any rows.
-            entry.quarantined = None;
+            entry.refused = None;
         }
         entry.definition = packed;
         Ok(())
@@ -328,7 +328,7 @@ impl Registry {
         Ok(match self.tables.read().by_id.get(&id) {
             None => Look::Gone,
             Some(Entry {
-                quarantined: Some(error),
+                refused: Some(error),
                 ..
             }) => return Err((**error).clone()),
             Some(Entry {
@@ -391,7 +391,7 @@ impl Registry {
         match self.table_of(definition.id) {
             Ok(Some(table)) => return Ok(table.trees.load().all().cloned().collect()),
             Ok(None) => return Err(no_table(&definition.name)),
-            Err(error) if passes(&error) || self.is_quarantined(definition.id) => {}
+            Err(error) if passes(&error) || self.is_refused(definition.id) => {}
             Err(error) => return Err(error),
         }
         let mut trees = Vec::new();
@@ -457,7 +457,7 @@ impl Registry {
                 return Ok(None);
             };
             let entry = tables.by_id.get(&id);
-            if entry.is_none_or(|entry| entry.quarantined.is_some()) {
+            if entry.is_none_or(|entry| entry.refused.is_some()) {
                 return Ok(None);
             }
             id

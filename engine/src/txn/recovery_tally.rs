@@ -87,12 +87,12 @@ impl RecoveryTally {
             log_from: at,
             ..Found::default()
         };
-        for (txid, running) in running {
-            found.undo.add(running.undo_work());
-            if let Some(first) = running.first_redo() {
+        for (txid, who) in running {
+            found.undo.add(who.undo_work());
+            if let Some(first) = who.first_redo() {
                 found.log_from = found.log_from.min(first);
             }
-            let bytes = running.logged();
+            let bytes = who.logged();
             if is_large(bytes) {
                 found.parts.push((*txid, bytes));
             }
@@ -137,18 +137,18 @@ impl RecoveryTally {
                 false => void += ended.bytes.saturating_sub(before),
             }
         }
-        for (txid, running) in running {
+        for (txid, who) in running {
             let before = found.parts_of(*txid);
-            work.running.add(running.undo_work());
-            if let Some(first) = running.first_redo() {
+            work.running.add(who.undo_work());
+            if let Some(first) = who.first_redo() {
                 work.kept_log = work.kept_log.max(end.0.saturating_sub(first.0));
             }
-            match running.is_promised() {
+            match who.is_promised() {
                 true => {
                     again += before;
-                    work.log_promised += running.logged();
+                    work.log_promised += who.logged();
                 }
-                false => void += running.logged().saturating_sub(before),
+                false => void += who.logged().saturating_sub(before),
             }
         }
         if is_planted(PlantedFault::ForgetLongTransactions) {

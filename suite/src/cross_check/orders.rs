@@ -311,7 +311,7 @@ impl fmt::Display for Outcome {
             let conflicts = |turns: &[Turn]| turns.iter().map(|t| t.conflicts).sum::<u64>();
             write!(
                 out,
-                "{:.0} new orders a minute by our clients, {:.0} by go-tpc (ratio {:.2}, within {:.0} % wanted), statements \
+                "{:.0} new orders a minute by our clients, {:.0} by go-tpc (ratio {:.2}, within {:.0} % required), statements \
                  a transaction {:.1} and {:.1}, conflicts {} (tried again) and {} (given up), medians of {} turns each",
                 ours.rate * 60.0,
                 theirs.rate * 60.0,

@@ -85,7 +85,7 @@ fn whole(mut file: Section<'_, '_>) -> Option<Thresholds> {
     let minimum = file.take("minimum").map(|node| {
         let section = node.section("'minimum'")?;
         let read = section.entries().into_iter().map(|(query, node)| {
-            let what = format!("the bar of {}", query.text);
+            let what = format!("the threshold of {}", query.text);
             Some((query.text.to_owned(), ratio(&node, &what)?))
         });
         let read: Vec<Option<(String, f64)>> = read.collect();
@@ -162,7 +162,12 @@ mod tests {
             ("mean = 2", "mean = 0", "3:18", "above 0"),
             ("\"aria\"", "3", "4:22", "must be a string"),
             ("\"cores\"", "\"16\"", "5:13", "\"cores\""),
-            ("FTS = 1.5", "FTS = \"fast\"", "7:12", "the bar of READ_FTS"),
+            (
+                "FTS = 1.5",
+                "FTS = \"fast\"",
+                "7:12",
+                "the threshold of READ_FTS",
+            ),
             ("[minimum]", "[most]", "6:2", "unknown key 'most'"),
         ] {
             let text = FILE.replace(right, wrong);

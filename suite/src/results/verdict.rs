@@ -23,7 +23,7 @@ pub struct Verdict {
     pub compared: usize,
     /// Cells of the baseline that the mean is of, and the mean.
     mean: (usize, Option<f64>),
-    /// The comparison with the minimum ratio to its bar.
+    /// The comparison with the lowest ratio to its threshold.
     minimum: Option<Compared>,
     /// What ran beside an engine's measured cells: how many a second.
     beside: BTreeMap<Engine, f64>,
@@ -39,7 +39,7 @@ pub struct Compared {
     /// What it is compared with.
     pub with: With,
     /// The ratio that there must be.
-    pub bar: f64,
+    pub threshold: f64,
     /// The ratio of the best runs.
     pub ratio: f64,
     /// The figures of all runs, in ascending order.
@@ -60,15 +60,19 @@ pub enum With {
 impl Compared {
     /// How far it is from what it must be: 1 is just enough.
     #[must_use]
-    pub fn of_bar(&self) -> f64 {
-        self.ratio / self.bar
+    pub fn of_threshold(&self) -> f64 {
+        self.ratio / self.threshold
     }
 
-    /// Whether the figures, measured by the bar, are no further apart than runs are: then chance may have
+    /// Whether the figures, measured by the threshold, are no further apart than runs are: then chance may have
     /// decided.
     #[must_use]
     pub fn is_tie(&self) -> bool {
-        let others: Vec<f64> = self.others.iter().map(|other| other * self.bar).collect();
+        let others: Vec<f64> = self
+            .others
+            .iter()
+            .map(|other| other * self.threshold)
+            .collect();
         arithmetic::tie(&self.runs, &others) == Some(true)
     }
 }
@@ -174,19 +178,19 @@ impl Judging<'_> {
     }
 
     fn with_baseline(&mut self, group: &Group, runs: &[f64]) {
-        let bar = self.thresholds.minimum.get(&group.query).copied();
-        if bar.is_none() && self.thresholds.geometric_mean.is_none() {
+        let threshold = self.thresholds.minimum.get(&group.query).copied();
+        if threshold.is_none() && self.thresholds.geometric_mean.is_none() {
             return;
         }
         let Some(others) = self.figures(group, self.thresholds.baseline) else {
             return;
         };
         self.ratios.extend(ratio(runs, &others));
-        if let Some(bar) = bar {
+        if let Some(threshold) = threshold {
             self.compare(
                 group,
                 With::Engine(self.thresholds.baseline),
-                bar,
+                threshold,
                 runs,
                 &others,
             );
@@ -211,7 +215,7 @@ impl Judging<'_> {
         }
     }
 
-    fn compare(&mut self, group: &Group, with: With, bar: f64, runs: &[f64], others: &[f64]) {
+    fn compare(&mut self, group: &Group, with: With, threshold: f64, runs: &[f64], others: &[f64]) {
         let Some(ratio) = ratio(runs, others) else {
             let place = place(group);
             let missing = &mut self.found.missing;
@@ -221,17 +225,17 @@ impl Judging<'_> {
             group: group.clone(),
             engine: self.thresholds.engine,
             with,
-            bar,
+            threshold,
             ratio,
             runs: runs.to_vec(),
             others: others.to_vec(),
         };
         self.found.compared += 1;
         let minimum = self.found.minimum.as_ref();
-        if minimum.is_none_or(|minimum| compared.of_bar() < minimum.of_bar()) {
+        if minimum.is_none_or(|minimum| compared.of_threshold() < minimum.of_threshold()) {
             self.found.minimum = Some(compared.clone());
         }
-        if compared.ratio < bar {
+        if compared.ratio < threshold {
             self.found.below.push(compared);
         }
     }
@@ -325,7 +329,7 @@ impl fmt::Display for Compared {
             "{}: {:.3} times {with}, {} required; {} {}, {with} {}{}",
             place(&self.group),
             self.ratio,
-            self.bar,
+            self.threshold,
             self.engine.title(),
             listed(&self.runs),
             listed(&self.others),
@@ -386,8 +390,8 @@ impl fmt::Display for Verdict {
         if let Some(minimum) = &self.minimum {
             write!(
                 out,
-                "; minimum {:.2} of its bar: {:.2} at {}",
-                minimum.of_bar(),
+                "; lowest {:.2} of its threshold: {:.2} at {}",
+                minimum.of_threshold(),
                 minimum.ratio,
                 place(&minimum.group)
             )?;

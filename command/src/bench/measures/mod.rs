@@ -1,6 +1,7 @@
-//! Measurements.
+//! Measurements, and the check of their workloads.
 
 pub(super) mod batched_join;
+pub(super) mod check;
 pub(super) mod checkpoints;
 pub(super) mod embedded;
 pub(super) mod larger_than_memory;

@@ -2,10 +2,7 @@
 
 pub(super) mod answers;
 pub(super) mod changes;
-pub(super) mod check;
 pub(super) mod cross_check;
 pub(super) mod differential;
 pub(super) mod pushdown;
-#[cfg(feature = "shaken")]
-pub(super) mod schedules;
 pub(super) mod statements;

@@ -15,7 +15,7 @@ impl Registry {
     pub(super) fn note_unfinished(&self, unfinished: &BTreeMap<TxId, Error>) -> Result<()> {
         for name in self.names() {
             let id = self.id_of(&name)?;
-            if self.is_quarantined(id) {
+            if self.is_refused(id) {
                 continue;
             }
             match self.unfinished_in(id, unfinished) {

@@ -68,15 +68,15 @@ impl TransactionManager {
         let running = self.order().all_running();
         let end = self.log().end();
         let longest = self.longest_kept_log();
-        for (_, running) in &running {
-            running.let_log_go(end, longest);
+        for (_, who) in &running {
+            who.let_log_go(end, longest);
         }
         self.tally().begin(end, &running);
-        for (txid, running) in running {
+        for (txid, who) in running {
             captured.running.push(Running {
                 txid,
-                undo_head: running.undo_head(),
-                first_redo: running.first_redo(),
+                undo_head: who.undo_head(),
+                first_redo: who.first_redo(),
             });
         }
         for stream in self.streams().all() {

@@ -2,7 +2,6 @@
 
 mod another_database;
 mod damaged_tables;
-mod doomed;
 mod failed_drops;
 mod full_disk;
 mod newer_tables;

@@ -1,5 +1,6 @@
 //! Sessions that meet.
 
+mod doomed;
 mod guards;
 mod interleaved;
 mod optimistic;

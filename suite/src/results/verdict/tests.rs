@@ -54,7 +54,7 @@ fn thresholds_that_are_reached_exactly_hold() {
         "{told}"
     );
     assert!(
-        told.contains("minimum 1.00 of its bar: 1.10 at READ_PK_POINT, 1 threads, text"),
+        told.contains("lowest 1.00 of its threshold: 1.10 at READ_PK_POINT, 1 threads, text"),
         "{told}"
     );
     assert_eq!(told.lines().count(), 1, "{told}");
@@ -78,7 +78,7 @@ fn cells_below_are_told_with_all_runs_and_ties_as_such() {
     assert!(!told[1].contains("tie"), "{}", told[1]);
     assert!(told[2].starts_with("NOT HELD: "));
     assert!(told[2].contains("2 below (1 of them ties), 0 missing"));
-    assert!(told[2].contains("minimum 0.45 of its bar: 0.50 at READ_PK_POINT, 4 threads"));
+    assert!(told[2].contains("lowest 0.45 of its threshold: 0.50 at READ_PK_POINT, 4 threads"));
     assert_eq!(told.len(), 3);
 }
 
