@@ -1,9 +1,12 @@
 //! Names go downwards only: no files, and no folders, name each other in a cycle.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use peregrine_layers::{cycles, Crate, Reference};
+
+/// Files above all layers.
+const ROOF: [&str; 2] = ["lib.rs", "fuzz_entry.rs"];
 
 /// The first folder of a file, or a file outside all folders without its ending: `read/rows.rs` and `read.rs` are `read`.
 fn folder(file: &str) -> String {
@@ -17,15 +20,21 @@ fn family(file: &str) -> String {
     name.split('/').take(2).collect::<Vec<_>>().join("/")
 }
 
-fn check(krate: &str, least: usize) {
-    let checkout = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let references = Crate::read(&checkout.join(krate).join("src"))
-        .unwrap()
-        .references();
+fn checkout() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+fn references(krate: &str, least: usize) -> BTreeSet<Reference> {
+    let src = checkout().join(krate).join("src");
+    let references = Crate::read(&src).unwrap().references();
     assert!(references.len() > least, "{} names", references.len());
-    has_no_cycle(&references, str::to_string);
-    has_no_cycle(&references, family);
-    has_no_cycle(&references, folder);
+    references
+}
+
+fn check(references: &BTreeSet<Reference>) {
+    has_no_cycle(references, str::to_string);
+    has_no_cycle(references, family);
+    has_no_cycle(references, folder);
 }
 
 fn has_no_cycle(references: &BTreeSet<Reference>, of: fn(&str) -> String) {
@@ -47,12 +56,56 @@ fn has_no_cycle(references: &BTreeSet<Reference>, of: fn(&str) -> String) {
 
 #[test]
 fn the_engine_has_no_cycle() {
-    check("engine", 2_000);
+    check(&references("engine", 2_000));
 }
 
 #[test]
 fn the_c_interface_has_no_cycle() {
-    check("mariadb/capi", 150);
+    check(&references("mariadb/capi", 150));
+}
+
+/// The folders of each line of the picture of the engine's layers, from above.
+fn lines_of_picture() -> Vec<Vec<String>> {
+    let text = std::fs::read_to_string(checkout().join("ARCHITECTURE.md")).unwrap();
+    let (_, after) = text.split_once("## Layers of the engine").unwrap();
+    let picture = after.split("```").nth(1).unwrap();
+    let lines = picture.lines().filter_map(|line| line.split('│').nth(1));
+    let is_folder = |word: &&str| word.ends_with('/') || word.ends_with(".rs");
+    let name = |word: &str| folder(word.trim_end_matches('/'));
+    lines
+        .map(|line| line.split(' ').filter(is_folder).map(name).collect())
+        .collect()
+}
+
+#[test]
+fn the_engine_names_only_what_the_picture_has_below() {
+    let lines = lines_of_picture();
+    assert!(lines.len() > 8, "{lines:?}");
+    let line = |file: &str| {
+        let folder = folder(file);
+        lines.iter().position(|folders| folders.contains(&folder))
+    };
+    let references = references("engine", 2_000);
+    let mut told = String::new();
+    for folder in lines.iter().flatten() {
+        let is_used = |r: &Reference| self::folder(&r.from) == *folder;
+        if !references.iter().any(is_used) {
+            told += &format!("the picture has {folder}, which is not there\n");
+        }
+    }
+    for reference in &references {
+        let (from, to) = (&reference.from, &reference.to);
+        let is_upwards = match (line(from), line(to)) {
+            (Some(from_line), Some(to_line)) => from_line >= to_line && folder(from) != folder(to),
+            // What the picture leaves out is below all, but for the roof.
+            (None, Some(_)) => !ROOF.contains(&from.as_str()),
+            _ => false,
+        };
+        if is_upwards {
+            told += &format!("{from} names {} of {to}\n", reference.name);
+        }
+    }
+    assert!(told.is_empty(), "upwards, or across:\n{told}");
 }
 
 #[test]
