@@ -69,13 +69,15 @@ lint: ## formats and lints of Rust, its documentation, C++ and shell
 	cargo clippy --workspace --exclude peregrine-loom --all-targets -- -D warnings
 	cargo clippy -p peregrine-loom --lib --test models --test planted -- -D warnings
 	cargo clippy -p peregrine -p peregrine-command --features broken,shaken --all-targets -- -D warnings
-	RUSTDOCFLAGS="-D warnings -A rustdoc::private-intra-doc-links" \
-		cargo doc -q --workspace --exclude peregrine-loom --no-deps --document-private-items
+	RUSTDOCFLAGS="-D warnings" cargo doc -q --workspace --exclude peregrine-loom --no-deps --document-private-items
 	@setup/check-style
 
 format: ## put Rust and C++ into the project's format
 	cargo fmt --all
 	@setup/check-style --fix
+
+docs: ## the documents, the library's reference and the last report as a site in target/site
+	@setup/site
 
 verify-flight: build ## what the project promises, a line a point: held or not, with its figure
 	@verify/flight
@@ -170,6 +172,6 @@ catch-planted: ## builds with a fault of durability: each must be caught by powe
 
 clean: ## remove what was built; the private MariaDB stays
 	cargo clean --release
-	rm -rf target/plugin target/mtr target/broken target/shaken target/sanitizers
+	rm -rf target/plugin target/mtr target/broken target/shaken target/sanitizers target/book target/site
 
-.PHONY: help bench knobs shaken shaken-command shaken-plugin broken-plugin statements schedules orders plans build library mariadb plugin test unit mtr compare sessions workloads engines-funcs lint format verify-flight verify-transactions verify-answers verify-differential verify-shaken verify-durability verify-reads verify-report verify-suite verify-sanitizers power-loss io-errors disk-faults catch-broken catch-planted clean bit-flips fuzz
+.PHONY: help bench knobs shaken shaken-command shaken-plugin broken-plugin statements schedules orders plans build library mariadb plugin test unit mtr compare sessions workloads engines-funcs lint format docs verify-flight verify-transactions verify-answers verify-differential verify-shaken verify-durability verify-reads verify-report verify-suite verify-sanitizers power-loss io-errors disk-faults catch-broken catch-planted clean bit-flips fuzz

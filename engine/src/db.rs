@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use self::checkpoint_source::Source;
-pub use self::inspection::{Deadlock, Inspection, Lock, NamedRow, MOST_LOCKS};
+pub use self::inspection::{Deadlock, Inspection, Lock, NamedRow};
 use crate::checkpoint::{self, Checkpointer};
 use crate::error::{Error, Result};
 use crate::planted::{is_planted, PlantedFault};

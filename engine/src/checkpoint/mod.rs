@@ -240,27 +240,6 @@ impl Checkpointer {
         }
     }
 
-    /// Whether anything was logged since the last checkpoint began.
-    pub fn is_behind(&self) -> bool {
-        self.shared.log.end() > self.shared.state.lock().log_end
-    }
-
-    /// Changes when checkpoints start by themselves.
-    pub fn set_triggers(&self, triggers: Triggers) {
-        self.shared.state.lock().triggers = triggers;
-        self.shared.changed.notify_all();
-    }
-
-    /// Runs a last checkpoint if anything was logged since the last one, and ends the thread.
-    ///
-    /// # Errors
-    /// Those of the last checkpoint; the thread has ended all the same, and the log has everything.
-    pub fn shutdown(&self) -> Result<()> {
-        let outcome = if self.is_behind() { self.now() } else { Ok(()) };
-        self.end_thread();
-        outcome
-    }
-
     fn end_thread(&self) {
         self.shared.state.lock().closing = true;
         self.shared.changed.notify_all();
@@ -387,7 +366,14 @@ fn run(shared: &Shared, store: &Store, source: &dyn CheckpointSource) {
         state.stats.running = false;
         match outcome {
             Ok(report) => {
-                tracing::debug!("checkpoint: {report:?}");
+                tracing::debug!(
+                    "checkpoint {}: {} pages, {:?} in all, {:?} of it with the barrier closed; recovery begins at {}",
+                    report.epoch,
+                    report.pages,
+                    report.total,
+                    report.barrier,
+                    report.redo_from.0
+                );
                 state.log_end = report.log_end;
                 let logged = shared.log.end().0.saturating_sub(report.log_end.0);
                 let now = source.page_counts();

@@ -8,7 +8,7 @@ use crate::table::Table;
 use crate::txn::{tree_of_counter, LockExtent, LockWait, TransactionEntry};
 
 /// How many locks an [`Inspection`] lists at most, about.
-pub const MOST_LOCKS: usize = 100_000;
+const MOST_LOCKS: usize = 100_000;
 
 /// A row by its table, index and key.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,7 +54,7 @@ pub struct Inspection {
     pub locks: Vec<Lock>,
     /// Who waits for whom.
     pub waits: Vec<LockWait>,
-    /// There are more than [`MOST_LOCKS`] locks; the others are not listed.
+    /// There are more than 100,000 locks; the others are not listed.
     pub truncated: bool,
 }
 
