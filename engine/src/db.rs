@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use self::checkpoint_source::Source;
 pub use self::inspection::{Deadlock, Inspection, Lock, NamedRow};
+use crate::check::{check_open_table, Report};
 use crate::checkpoint::{self, Checkpointer};
 use crate::error::{Error, Result};
 use crate::planted::{is_planted, PlantedFault};
@@ -25,9 +26,6 @@ use crate::table::ddl::Tables;
 use crate::table::shared::Shared;
 use crate::table::{Prepared, Table};
 use crate::txn::Xid;
-
-/// The log's folder within the database directory.
-pub(crate) const LOG_DIR: &str = "log";
 
 /// An open database: a directory that this process alone uses. Share it in an [`Arc`].
 ///
@@ -338,6 +336,22 @@ impl Database {
     /// The names of all tables, sorted.
     pub fn table_names(&self) -> Vec<String> {
         self.shared.registry.names()
+    }
+
+    /// Verifies a table while it is in use: its trees, its rows, and that each index has their
+    /// entries, as of now. `interrupted` is asked at every page. What is wrong goes into the report.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`]; [`Error::Interrupted`]; [`Error::Stopped`]; those that say nothing of the table, as
+    /// [`Error::Io`] of a read that fails, and [`Error::TooLarge`] where all of the buffer pool is in use.
+    pub fn check_table(
+        &self,
+        name: &str,
+        interrupted: &dyn Fn() -> bool,
+        report: &mut Report,
+    ) -> Result<()> {
+        let mut txn = self.begin(Isolation::RepeatableRead);
+        check_open_table(&self.table(name)?, &mut txn, interrupted, report)
     }
 
     /// Begins a transaction. Costs next to nothing until it reads or writes.

@@ -9,10 +9,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::catalog::{DdlRecord, Definition};
-use crate::db::LOG_DIR;
 use crate::error::Result;
 use crate::ids::{PageId, PAGE_SIZE};
-use crate::log::{fuzz_entry as log, Log};
+use crate::log::{fuzz_entry as log, Log, LOG_DIR};
 use crate::mvcc::Header;
 use crate::node::{Node, Page, PageKind, KIND};
 use crate::os::{OpenMode, Os};

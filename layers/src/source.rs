@@ -35,6 +35,8 @@ struct Module {
     paths: Vec<Name>,
     /// Paths whose first segment may be something that it brings in.
     local: Vec<Name>,
+    /// The types for which it has blocks `impl`, from the root.
+    implemented: Vec<Name>,
 }
 
 /// A crate's modules, but tests.
@@ -172,6 +174,26 @@ impl Crate {
         }
         references
     }
+
+    /// The types of the crate, each by its file and its name, with the files that have blocks `impl` for it.
+    pub fn implementations(&self) -> BTreeMap<(String, String), BTreeSet<String>> {
+        let mut found: BTreeMap<_, BTreeSet<String>> = BTreeMap::new();
+        for module in self.modules.values() {
+            for path in &module.implemented {
+                let Some(last) = path.last() else { continue };
+                let mut definers = BTreeSet::new();
+                self.add_definers(path, 8, &mut definers);
+                for definer in definers {
+                    let of = &self.modules[definer];
+                    if of.items.contains(last) {
+                        let files = found.entry((of.file.clone(), last.clone()));
+                        files.or_default().insert(module.file.clone());
+                    }
+                }
+            }
+        }
+        found
+    }
 }
 
 /// Collects the names of one module.
@@ -204,6 +226,17 @@ impl Paths<'_> {
         }
         base.extend_from_slice(rest);
         Some(base)
+    }
+
+    /// The path of a type from the root. Where it begins with no module, it begins with what this one has.
+    fn self_type(&self, of: &syn::Type) -> Option<Name> {
+        let syn::Type::Path(path) = of else {
+            return None;
+        };
+        let segments = path.path.segments.iter();
+        let segments: Vec<String> = segments.map(|s| s.ident.to_string()).collect();
+        let absolute = self.absolute(&segments);
+        Some(absolute.unwrap_or_else(|| [self.module, &segments[..]].concat()))
     }
 
     fn bring_in(&mut self, before: &mut Vec<String>, tree: &UseTree) {
@@ -266,9 +299,11 @@ impl<'ast> Visit<'ast> for Paths<'_> {
         }
         self.found.items.extend(defined.map(ToString::to_string));
         match item {
-            Item::Use(item) => self.bring_in(&mut Vec::new(), &item.tree),
-            item => syn::visit::visit_item(self, item),
+            Item::Use(item) => return self.bring_in(&mut Vec::new(), &item.tree),
+            Item::Impl(item) => self.found.implemented.extend(self.self_type(&item.self_ty)),
+            _ => {}
         }
+        syn::visit::visit_item(self, item);
     }
 
     fn visit_impl_item_fn(&mut self, item: &'ast syn::ImplItemFn) {

@@ -132,3 +132,22 @@ fn cycles_are_found_and_names_are_followed_to_their_files() {
     let folders: Vec<_> = cycles(&references, folder).into_iter().collect();
     assert_eq!(folders, [["high", "low"].map(String::from).into()]);
 }
+
+#[test]
+fn impls_of_a_type_are_in_one_folder() {
+    let src = checkout().join("engine/src");
+    let types = Crate::read(&src).unwrap().implementations();
+    let mut told = String::new();
+    assert!(types.len() > 200, "{} types", types.len());
+    for ((defined, name), files) in &types {
+        // Its operations on rows are where rows are read and written.
+        if name == "Transaction" {
+            continue;
+        }
+        let folders: BTreeSet<_> = files.iter().map(|file| folder(file)).collect();
+        if folders.len() > 1 {
+            told += &format!("{name} of {defined}: {files:?}\n");
+        }
+    }
+    assert!(told.is_empty(), "{told}");
+}

@@ -256,6 +256,34 @@ impl Drop for ExclusiveGuard<'_> {
     }
 }
 
+/// A latch of either sort.
+pub(crate) trait Latched<'a>: Sized {
+    fn latch(pool: &'a BufferPool, frame: FrameId) -> Self;
+    fn node(&self) -> Node<'_>;
+}
+
+impl<'a> Latched<'a> for SharedGuard<'a> {
+    #[inline]
+    fn latch(pool: &'a BufferPool, frame: FrameId) -> Self {
+        SharedGuard::lock(pool, frame)
+    }
+    #[inline]
+    fn node(&self) -> Node<'_> {
+        SharedGuard::node(self)
+    }
+}
+
+impl<'a> Latched<'a> for ExclusiveGuard<'a> {
+    #[inline]
+    fn latch(pool: &'a BufferPool, frame: FrameId) -> Self {
+        ExclusiveGuard::lock(pool, frame)
+    }
+    #[inline]
+    fn node(&self) -> Node<'_> {
+        ExclusiveGuard::node(self)
+    }
+}
+
 impl BufferPool {
     /// Saves a frame's image for the running checkpoint, if it needs it, before the frame is latched
     /// exclusively along with others: meanwhile readers go on, optimistic ones without a restart.

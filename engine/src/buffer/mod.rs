@@ -24,6 +24,7 @@ mod tests;
 mod with_threads;
 
 pub use freeze::{LeafFreeze, RecordEdit};
+pub(crate) use guard::Latched;
 pub use guard::{ExclusiveGuard, PinnedPage, SharedGuard};
 pub use with_threads::{PoolStats, PoolWithThreads};
 

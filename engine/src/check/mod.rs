@@ -16,12 +16,12 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
+pub(crate) use self::open_table::check_open_table;
 use crate::buffer::PoolWithThreads;
 use crate::catalog::{Catalog, DdlRecord, KIND_COUNTER};
-use crate::db::LOG_DIR;
 use crate::error::{Error, Result, MOST_KEY_BYTES};
 use crate::ids::{Lsn, TableId, TxId, PAGE_SIZE};
-use crate::log::{Log, LogRecord};
+use crate::log::{Log, LogRecord, LOG_DIR};
 use crate::os::{Os, RealOs};
 use crate::planted::{is_planted, PlantedFault};
 use crate::recovery::{Meta, QuarantineFiles, QuarantinedTable, TransactionOutcomes};

@@ -11,33 +11,13 @@ use std::sync::Arc;
 
 use super::table::{check_row, compare};
 use super::{key_beginning, of_record, Report, TableReport};
-use crate::db::Database;
 use crate::error::{Error, Result};
 use crate::mvcc::{Header, ReadView};
 use crate::planted::{is_planted, PlantedFault};
 use crate::row::entry::{self, EntryBuffer};
 use crate::session::Transaction;
-use crate::settings::Isolation;
 use crate::table::Table;
 use crate::tree::{LeafImage, Position, Tree};
-
-impl Database {
-    /// Verifies a table while it is in use: its trees, its rows, and that each index has their
-    /// entries, as of now. `interrupted` is asked at every page. What is wrong goes into the report.
-    ///
-    /// # Errors
-    /// [`Error::NotFound`]; [`Error::Interrupted`]; [`Error::Stopped`]; those that say nothing of the table, as
-    /// [`Error::Io`] of a read that fails, and [`Error::TooLarge`] where all of the buffer pool is in use.
-    pub fn check_table(
-        &self,
-        name: &str,
-        interrupted: &dyn Fn() -> bool,
-        report: &mut Report,
-    ) -> Result<()> {
-        let mut txn = self.begin(Isolation::RepeatableRead);
-        check(&self.table(name)?, &mut txn, interrupted, report)
-    }
-}
 
 struct Check<'a> {
     table: &'a Table,
@@ -72,8 +52,9 @@ pub(super) fn fault(error: Error) -> Result<String> {
 /// `interrupted` is asked at every page.
 ///
 /// # Errors
-/// Those of [`Database::check_table`]; [`Error::OutOfMemory`].
-fn check(
+/// [`Error::Interrupted`]; [`Error::Stopped`]; [`Error::OutOfMemory`]; those that say nothing of the table, as
+/// [`Error::Io`] of a read that fails, and [`Error::TooLarge`] where all of the buffer pool is in use.
+pub fn check_open_table(
     table: &Arc<Table>,
     txn: &mut Transaction,
     interrupted: &dyn Fn() -> bool,

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::checkpoint_source::Source;
-use super::{Database, LOG_DIR};
+use super::Database;
 use crate::buffer::PoolWithThreads;
 use crate::catalog::{Catalog, PackedDefinition};
 use crate::checkpoint::{self, Checkpointer, ReplayPace, ReplayWork, Triggers};
 use crate::error::{Error, Result};
 use crate::knobs;
-use crate::log::{Log, LogOptions};
+use crate::log::{Log, LogOptions, LOG_DIR};
 use crate::os::{Os, RealOs};
 use crate::planted::{is_planted, PlantedFault};
 use crate::recovery::{self, Meta, QuarantineFiles, Recoverable};

@@ -15,4 +15,4 @@ pub(crate) mod table;
 pub use deadlock_report::DeadlockMember;
 pub use row_name::RowName;
 pub use running_transaction::UndoWork;
-pub use table::LockMode;
+pub use table::{KeyLock, LockMode};

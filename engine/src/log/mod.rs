@@ -43,6 +43,9 @@ use crate::sync::atomic::Ordering;
 use crate::sync::thread::JoinHandle;
 use crate::sync::{Condvar, Mutex};
 
+/// The log's folder within the database directory.
+pub const LOG_DIR: &str = "log";
+
 /// What a log is created or opened with.
 #[derive(Clone, Debug)]
 pub struct LogOptions {

@@ -106,23 +106,25 @@ impl IndexRange<'_> {
     }
 }
 
-impl Table {
+impl Aggregate {
     /// Whether [`Transaction::aggregate`] takes all of these: the index covers their columns, and
     /// these are of the types that each asks for.
-    pub fn can_aggregate(
-        &self,
+    pub fn are_possible(
+        table: &Table,
         index: IndexId,
         conditions: &[Condition<'_>],
         aggregates: &[Aggregate],
     ) -> bool {
-        Plan::new(&self.layout, index, conditions, aggregates).is_ok()
+        Plan::new(&table.layout, index, conditions, aggregates).is_ok()
     }
+}
 
+impl Group {
     /// Whether [`Transaction::aggregate_groups`] groups by this column: the index covers it, and it has
     /// integers, or fixed bytes of up to 8 bytes that compare with memcmp.
-    pub fn can_group(&self, index: IndexId, column: usize) -> bool {
-        let plan = Plan::new(&self.layout, index, &[], &[]);
-        plan.and_then(|mut plan| plan.group_by(&self.layout, column))
+    pub fn is_possible(table: &Table, index: IndexId, column: usize) -> bool {
+        let plan = Plan::new(&table.layout, index, &[], &[]);
+        plan.and_then(|mut plan| plan.group_by(&table.layout, column))
             .is_ok()
     }
 }
@@ -136,7 +138,7 @@ impl Transaction {
     /// Where many leaves must be read, up to [`crate::Options::scan_threads`] threads do it.
     ///
     /// # Errors
-    /// `Error::Invalid` where [`Table::can_aggregate`] says no; those of reading pages;
+    /// `Error::Invalid` where [`Aggregate::are_possible`] says no; those of reading pages;
     /// [`Error::Interrupted`] when killed; at SERIALIZABLE those of waiting for locks.
     pub fn aggregate(
         &mut self,
@@ -154,7 +156,7 @@ impl Transaction {
     /// order, NULL first. Takes some hundred bytes for each: it is for columns with few values.
     ///
     /// # Errors
-    /// As [`Transaction::aggregate`], and `Error::Invalid` where [`Table::can_group`] says no.
+    /// As [`Transaction::aggregate`], and `Error::Invalid` where [`Group::is_possible`] says no.
     pub fn aggregate_groups(
         &mut self,
         table: &Arc<Table>,
@@ -199,5 +201,5 @@ impl Transaction {
 
 /// An aggregate that can't be had.
 fn refused(what: String) -> Error {
-    Error::Invalid(format!("{what}; see Table::can_aggregate"))
+    Error::Invalid(format!("{what}; see Aggregate::are_possible"))
 }

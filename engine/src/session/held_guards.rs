@@ -3,8 +3,8 @@
 use smallvec::SmallVec;
 
 use crate::ids::TableId;
+use crate::lock::KeyLock;
 use crate::planted::{is_planted, PlantedFault};
-use crate::txn::KeyLock;
 
 /// The guards of a transaction, each with its table.
 #[derive(Default)]

@@ -1,13 +1,11 @@
 //! From the root to a node: no latch on the way, one at the end.
 
 use crate::buffer;
-use crate::buffer::{
-    BufferPool, Child, ChildPlace, ExclusiveGuard, LeafRead, ScanExtent, SharedGuard,
-};
+use crate::buffer::{Child, ChildPlace, Latched, LeafRead, ScanExtent};
 use crate::error::{Error, Result};
 use crate::ids::{FrameId, PageId};
 use crate::knobs;
-use crate::node::{LeafLayoutHint, Node, SearchKey, ValueCopy};
+use crate::node::{LeafLayoutHint, SearchKey, ValueCopy};
 
 use super::Tree;
 use crate::planted::{is_planted, PlantedFault};
@@ -78,34 +76,6 @@ pub(super) enum Located {
     },
     /// The tree is not that high.
     Nowhere,
-}
-
-/// A latch of either sort.
-pub(super) trait Latched<'a>: Sized {
-    fn latch(pool: &'a BufferPool, frame: FrameId) -> Self;
-    fn node(&self) -> Node<'_>;
-}
-
-impl<'a> Latched<'a> for SharedGuard<'a> {
-    #[inline]
-    fn latch(pool: &'a BufferPool, frame: FrameId) -> Self {
-        SharedGuard::lock(pool, frame)
-    }
-    #[inline]
-    fn node(&self) -> Node<'_> {
-        SharedGuard::node(self)
-    }
-}
-
-impl<'a> Latched<'a> for ExclusiveGuard<'a> {
-    #[inline]
-    fn latch(pool: &'a BufferPool, frame: FrameId) -> Self {
-        ExclusiveGuard::lock(pool, frame)
-    }
-    #[inline]
-    fn node(&self) -> Node<'_> {
-        ExclusiveGuard::node(self)
-    }
 }
 
 /// Nodes that a descent has brought. It holds none of them, so they may go for each other.

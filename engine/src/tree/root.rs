@@ -5,9 +5,8 @@
 //! asked for again afterwards. Where that is another page, the root is looked for through the page table,
 //! and loaded if need be. So however many trees are open, they keep nothing in memory.
 
-use super::descend::Latched;
 use super::Tree;
-use crate::buffer::{BufferPool, FrameState, SharedGuard};
+use crate::buffer::{BufferPool, FrameState, Latched, SharedGuard};
 use crate::error::{Error, Result};
 use crate::ids::{FrameId, LatchVersion, PageId, TreeId};
 use crate::node;

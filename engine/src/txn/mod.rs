@@ -55,6 +55,6 @@ pub use redo::{Change, ChangeReader, ChangeRecord, RedoBuffer, KIND_CHANGES, KIN
 pub use savepoint::Savepoint;
 pub use transaction::{KillHandle, RangeLocker, TreeTransaction};
 pub use transaction_manager::{Replayed, SystemStats, TransactionManager, UndoOwner};
-pub use waiting::{tree_of_counter, Conflict, KeyLock, LockRow};
+pub use waiting::{tree_of_counter, Conflict, LockRow};
 pub use write::{Delete, Put, PutMode};
 pub use xid::{decode_rolled_back, PreparedRecord, Xid, KIND_PREPARED, KIND_ROLLED_BACK};

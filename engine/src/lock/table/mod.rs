@@ -12,6 +12,10 @@
 //! lock is entered with the row's leaf latched shared; a writer looks here with the leaf latched
 //! exclusively. So the leaf latch decides which of the two came first. See `docs/locking.md`.
 
+mod names;
+#[cfg(test)]
+mod tests;
+
 use std::cmp::Ordering as CmpOrdering;
 use std::collections::hash_map::Entry as MapEntry;
 use std::collections::{HashMap, VecDeque};
@@ -21,6 +25,7 @@ use std::sync::Arc;
 use crossbeam_utils::CachePadded;
 use smallvec::SmallVec;
 
+pub use self::names::{KeyLock, NameEntry};
 use crate::ids::TreeId;
 use crate::knobs;
 pub(crate) use crate::lock::queue::Enqueued;
@@ -561,6 +566,3 @@ impl LockTable {
         entries + self.escalated.len() + self.names.len()
     }
 }
-
-#[cfg(test)]
-mod tests;

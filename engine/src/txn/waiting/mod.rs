@@ -8,5 +8,4 @@ pub(crate) mod row_locks;
 mod waits_told;
 
 pub use counter_lock::tree_of_counter;
-pub use name_lock::KeyLock;
 pub use row_locks::{Conflict, LockRow};

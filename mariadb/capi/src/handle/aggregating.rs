@@ -100,7 +100,8 @@ impl Handle {
         let index = self.index_in_use()?;
         let plain = self.reading.lock == RowLock::None && self.condition.is_none();
         let asked = self.asked(requests)?;
-        Ok(plain && asked.is_some_and(|asked| self.table.can_aggregate(index, &[], &asked)))
+        Ok(plain
+            && asked.is_some_and(|asked| Aggregate::are_possible(&self.table, index, &[], &asked)))
     }
 
     /// Sets what must hold of the rows of the next aggregates; false, and nothing set: that can't
@@ -141,7 +142,7 @@ impl Handle {
         }
         let index = self.index_in_use()?;
         let conditions: Vec<Condition<'_>> = tests.iter().map(Test::condition).collect();
-        let can = self.table.can_aggregate(index, &conditions, &[]);
+        let can = Aggregate::are_possible(&self.table, index, &conditions, &[]);
         if can {
             self.tests = tests;
         }
@@ -161,7 +162,7 @@ impl Handle {
             return Ok(false);
         };
         let index = self.index_in_use()?;
-        let can = self.table.can_group(index, stored);
+        let can = Group::is_possible(&self.table, index, stored);
         if can {
             self.group = Some(column);
         }

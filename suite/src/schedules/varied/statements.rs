@@ -240,7 +240,7 @@ impl Varied<'_> {
             Aggregate::Min(NUMBER),
             Aggregate::Max(NUMBER),
         ];
-        let index = match self.table.can_aggregate(BY_CODE, &conditions, &asked) {
+        let index = match Aggregate::are_possible(&self.table, BY_CODE, &conditions, &asked) {
             true => [0, BY_CODE][self.dice.below(2) as usize],
             false => 0,
         };
