@@ -1,7 +1,9 @@
-//! The few numbers that a comparison is summed up in.
+//! Statistics that summarize a comparison.
 
-/// The geometric mean: the right mean for ratios, since it is the same whichever side is the
-/// baseline. `None` of no values, or when one is not above zero.
+/// Returns the geometric mean.
+///
+/// This mean fits ratios: exchanging the baseline with the other side inverts it. Returns `None` if there are no
+/// values, or if a value is not above zero.
 #[must_use]
 pub fn geometric_mean(values: &[f64]) -> Option<f64> {
     if values.is_empty()
@@ -16,13 +18,13 @@ pub fn geometric_mean(values: &[f64]) -> Option<f64> {
     Some((logarithms / values.len() as f64).exp())
 }
 
-/// `value` over `baseline`; `None` when there is no baseline above zero.
+/// Returns `value` divided by `baseline`, or `None` if `baseline` is not above zero or `value` is not finite.
 #[must_use]
 pub fn ratio(value: f64, baseline: f64) -> Option<f64> {
     (baseline > 0.0 && value.is_finite()).then(|| value / baseline)
 }
 
-/// The largest of the values.
+/// Returns the largest of the values.
 #[must_use]
 pub fn maximum(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     values.into_iter().fold(None, |highest, value| {
@@ -30,7 +32,7 @@ pub fn maximum(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     })
 }
 
-/// The smallest of the values.
+/// Returns the smallest of the values.
 #[must_use]
 pub fn minimum(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     values.into_iter().fold(None, |minimum, value| {
@@ -38,19 +40,20 @@ pub fn minimum(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     })
 }
 
-/// How far the runs of one cell lie apart: the maximum less the minimum of their figures. `None` of fewer
-/// than two, which say nothing about it.
+/// Returns the maximum of a cell's runs less their minimum, or `None` for fewer than two runs.
 #[must_use]
 pub fn spread(runs: &[f64]) -> Option<f64> {
     let apart = maximum(runs.iter().copied())? - minimum(runs.iter().copied())?;
     (runs.len() > 1).then_some(apart)
 }
 
-/// Whether chance may have decided which of two cells is the faster: their figures, the highest of their
-/// runs, are no further apart than the runs of either. `None` where one of them has fewer than two runs.
+/// Returns whether chance may have decided which of two cells is the faster.
 ///
-/// Of two cells of the same thing three runs each are told apart, wrongly, about 3 to 7 times in a hundred
-/// (figures that vary to one side, or to both); five runs each less than once.
+/// A cell's figure is the highest of its runs. Two cells tie if their figures are no further apart than the runs of
+/// either cell. Returns `None` if one of the cells has fewer than two runs.
+///
+/// For two cells of the same thing, this function may wrongly find a difference. With three runs each, it does so about
+/// 3 to 7 times in a hundred (runs that vary to one side, or to both). With five runs each, it does so less than once.
 #[must_use]
 pub fn tie(runs: &[f64], others: &[f64]) -> Option<bool> {
     let apart = maximum(runs.iter().copied())? - maximum(others.iter().copied())?;
@@ -102,13 +105,13 @@ mod tests {
 
     #[test]
     fn ties_computed_by_hand() {
-        // 120 and 125: 5 apart, the runs up to 10.
+        // 120 and 125 are 5 apart; the runs are up to 10 apart.
         assert_eq!(tie(&[110.0, 120.0, 115.0], &[125.0, 122.0]), Some(true));
-        // The larger spread counts, whichever side it is on.
+        // The larger spread counts, on either side.
         assert_eq!(tie(&[125.0, 122.0], &[110.0, 120.0, 115.0]), Some(true));
-        // 120 and 131: 11 apart, the runs up to 10.
+        // 120 and 131 are 11 apart; the runs are up to 10 apart.
         assert_eq!(tie(&[110.0, 120.0], &[131.0, 122.0]), Some(false));
-        // Just as far apart as the runs is a tie still.
+        // Figures exactly as far apart as the runs still tie.
         assert_eq!(tie(&[110.0, 120.0], &[130.0, 130.0]), Some(true));
         // Runs that overlap always tie: 105 lies within 90 to 120.
         assert_eq!(tie(&[90.0, 120.0], &[100.0, 105.0]), Some(true));

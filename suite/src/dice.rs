@@ -1,19 +1,21 @@
-//! Random numbers that are the same everywhere.
+//! Random numbers that are the same on every platform.
 
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 use rand_distr::{Distribution, Zipf};
 
-/// Random numbers for data, parameters and schedules: `ChaCha8`, the same for the same seed and
-/// stream on every platform, so that every engine is asked the same questions.
+/// Random numbers for data, parameters and schedules.
+///
+/// `ChaCha8` gives the same numbers for the same seed and stream on every platform, so every engine gets the same
+/// questions.
 #[derive(Debug, Clone)]
 pub struct Dice(ChaCha8Rng);
 
-/// 2⁻⁵³: the distance of the numbers that [`Dice::unit`] gives.
+/// 2⁻⁵³: the step between the numbers of [`Dice::unit`].
 const UNIT: f64 = 1.0 / (1_u64 << 53) as f64;
 
 impl Dice {
-    /// The numbers of `seed` and `stream`.
+    /// Creates the generator for `seed` and `stream`.
     #[must_use]
     pub fn new(seed: u64, stream: u64) -> Self {
         let mut random = ChaCha8Rng::seed_from_u64(seed);
@@ -21,13 +23,13 @@ impl Dice {
         Self(random)
     }
 
-    /// A number below `bound` (0 when `bound` is 0), by Lemire's multiplication.
+    /// Returns a number below `bound` (0 when `bound` is 0), by Lemire's multiplication.
     pub fn below(&mut self, bound: u32) -> u32 {
         let scaled = (u64::from(self.0.next_u32()) * u64::from(bound)) >> 32;
         u32::try_from(scaled).unwrap_or(0)
     }
 
-    /// The same for large bounds.
+    /// Like [`Dice::below`], for large bounds.
     pub fn below_wide(&mut self, bound: u64) -> u64 {
         if let Ok(bound) = u32::try_from(bound) {
             return u64::from(self.below(bound));
@@ -36,7 +38,7 @@ impl Dice {
         u64::try_from(scaled).unwrap_or(0)
     }
 
-    /// A number from `from` to `to`, both included; `from` when there is none between.
+    /// Returns a number from `from` to `to`, both included; returns `from` if the range is empty.
     pub fn between(&mut self, from: i64, to: i64) -> i64 {
         let width = to.wrapping_sub(from);
         if from >= to || width < 0 {
@@ -46,18 +48,18 @@ impl Dice {
         from.wrapping_add_unsigned(offset)
     }
 
-    /// A number from 0 to below 1, in steps of 2⁻⁵³.
+    /// Returns a number from 0 to below 1, in steps of 2⁻⁵³.
     pub fn unit(&mut self) -> f64 {
         (self.0.next_u64() >> 11) as f64 * UNIT
     }
 
-    /// A rank from 1 to `ranks`, by Zipf's distribution over so many.
+    /// Returns a rank from 1 to `ranks`, drawn from `zipf`, a Zipf distribution over `ranks` ranks.
     pub fn rank(&mut self, ranks: u64, zipf: &Zipf<f64>) -> u64 {
-        // A whole number, of which a float keeps 53 bits.
+        // The sample is a whole number; a float keeps 53 bits of it.
         (zipf.sample(&mut self.0) as u64).clamp(1, ranks.max(1))
     }
 
-    /// Any 64 bits.
+    /// Returns 64 random bits.
     pub fn bits(&mut self) -> u64 {
         self.0.next_u64()
     }

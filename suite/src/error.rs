@@ -1,8 +1,8 @@
-//! The one error type of the suite. Each message says what is wrong and what to do about it.
+//! The error type of the suite; each message names the problem and its remedy.
 
 use std::path::{Path, PathBuf};
 
-/// What can go wrong in the suite.
+/// An error of the suite.
 #[derive(Debug, thiserror::Error)]
 pub enum SuiteError {
     /// No MariaDB server can be found.
@@ -12,7 +12,7 @@ pub enum SuiteError {
          `apt-get install mariadb-server mariadb-plugin-rocksdb`, then MARIADB_BASEDIR=/usr)"
     )]
     NoMariaDb {
-        /// What was looked at, in brackets, or empty.
+        /// The places searched, in brackets, or empty.
         detail: String,
     },
 
@@ -22,18 +22,18 @@ pub enum SuiteError {
          --plugin FILE; to measure the other engines alone, leave peregrine out of --engines"
     )]
     NoPlugin {
-        /// The path that was looked at.
+        /// The path searched.
         looked_at: String,
     },
 
     /// An operation on a file failed.
     #[error("{action} {path}: {source}")]
     Io {
-        /// What was being done, e.g. "cannot create".
+        /// The action that failed, e.g. "cannot create".
         action: &'static str,
         /// The file or directory.
         path: PathBuf,
-        /// The operating system's answer.
+        /// The operating system's error.
         source: std::io::Error,
     },
 
@@ -46,15 +46,15 @@ pub enum SuiteError {
     Sql {
         /// The statement, shortened.
         statement: String,
-        /// The client library's answer.
+        /// The client library's error.
         source: Box<mysql::Error>,
     },
 
-    /// Something the caller asked for cannot be had.
+    /// The suite can't do what the caller asked for.
     #[error("{0}")]
     Usage(String),
 
-    /// A file of a workload, or of thresholds, is wrong: a line for each problem, with its place.
+    /// A workload or thresholds file is wrong: one line for each problem, with its place.
     #[error("{0}")]
     Workload(String),
 
@@ -65,7 +65,7 @@ pub enum SuiteError {
         path: PathBuf,
         /// The line, counted from 1.
         line: usize,
-        /// What is wrong with it.
+        /// The problem with the line.
         problem: String,
     },
 
@@ -79,7 +79,7 @@ pub enum SuiteError {
 }
 
 impl SuiteError {
-    /// The server's number of the error, if a server said it.
+    /// Returns the server's error number, if the error comes from a server.
     #[must_use]
     pub fn code(&self) -> Option<u16> {
         match self {
@@ -95,7 +95,7 @@ impl SuiteError {
 /// The result of the suite's operations.
 pub type Result<T, E = SuiteError> = std::result::Result<T, E>;
 
-/// Puts the action and the path beside an operating-system error.
+/// Adds the action and the path to an operating-system error.
 pub trait PathContext<T> {
     /// Turns the error into [`SuiteError::Io`].
     ///
@@ -114,7 +114,7 @@ impl<T> PathContext<T> for std::io::Result<T> {
     }
 }
 
-/// Puts the statement beside an error of the client library.
+/// Adds the statement to an error of the client library.
 pub trait StatementContext<T> {
     /// Turns the error into [`SuiteError::Sql`].
     ///

@@ -1,5 +1,7 @@
-//! What the engine tells of as an error where nobody gets one for an answer: threads of its own, the end of a database,
-//! a transaction that is dropped. It tells by `tracing`; a proof in which nothing provokes such an event must see none.
+//! Errors that the engine reports by `tracing`, because no caller gets them as a result.
+//!
+//! They come from the engine's own threads, from the end of a database and from a dropped transaction. A proof in which
+//! nothing provokes such an event must see none.
 
 use std::fmt::{Debug, Write};
 
@@ -9,12 +11,12 @@ use tracing::level_filters::LevelFilter;
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
-/// Events that nobody has taken. No point of a schedule lies where it is locked.
+/// Events that [`taken`] has not taken yet; no scheduling point lies within this lock.
 static KEPT: Mutex<Vec<String>> = Mutex::new(Vec::new());
-/// Of so many the text is kept.
+/// The largest number of events that [`KEPT`] holds.
 const MOST_KEPT: usize = 20;
 
-/// Who is told of each event at the level of errors.
+/// A subscriber that passes the text of each event at level ERROR to its function.
 struct Listener(fn(String));
 
 /// The text of an event.
@@ -23,7 +25,7 @@ struct Text(String);
 
 impl Visit for Text {
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-        // What can be written to a string always is.
+        // Writing to a `String` never fails.
         let _ = match field.name() {
             "message" => write!(self.0, "{value:?} "),
             name => write!(self.0, "{name}: {value:?} "),
@@ -59,14 +61,16 @@ impl Subscriber for Listener {
     fn exit(&self, _: &Id) {}
 }
 
-/// From now on each such event of this process is told to `tell`, which may be called by any thread, with any lock of the
-/// engine held. The first to ask in a process is the only one.
+/// Passes the text of each further event at level ERROR in this process to `tell`.
+///
+/// Any thread may call `tell`, and may hold any lock of the engine meanwhile. Only the first call in a process has an
+/// effect.
 pub fn tell_to(tell: fn(String)) {
-    // Whoever listens already goes on.
+    // A listener that is already set stays.
     let _ = tracing::subscriber::set_global_default(Listener(tell));
 }
 
-/// From now on such events of this process are kept for [`taken`].
+/// Keeps the texts of further events of this process for [`taken`].
 pub fn keep() {
     tell_to(|text| {
         let mut kept = KEPT.lock();
@@ -76,16 +80,16 @@ pub fn keep() {
     });
 }
 
-/// The events since this was last asked. None where nobody has asked to [`keep`] them.
+/// Returns the events since the last call; none unless [`keep`] was called.
 #[must_use]
 pub fn taken() -> Vec<String> {
     std::mem::take(&mut *KEPT.lock())
 }
 
-/// Whether no event has come since [`taken`] was asked.
+/// Checks that no event has come since the last [`taken`], and takes the events.
 ///
 /// # Errors
-/// The first of them.
+/// The first event's text.
 pub fn none() -> Result<(), String> {
     match taken().first() {
         None => Ok(()),

@@ -1,10 +1,11 @@
-//! The measuring suite behind `peregrine bench`: a private server, workloads with their right
-//! answers, a load generator, results, and the report.
+//! The measuring suite behind `peregrine bench`: a private server, workloads with their right answers, a load
+//! generator, results, and the report.
 //!
-//! Calls go down this list only: [`report`] → [`histories`], [`bank`], [`statements`], [`changes`], [`pushdown`], [`answers`], [`stress`], [`corruption`], [`fuzz`], [`full_disk`], [`embedded`],
-//! [`cross_check`] and [`simulated`] → [`behaviour`] and [`runner`] and [`crash`] → [`results`] → [`workload`] and [`stores`] →
-//! [`normal`] → [`server`] and [`engines`] → [`error`], [`errors_told`] and [`dice`].
-// LMDB's memory map can only be opened by an unsafe call (stores/lmdb.rs); nothing else may have one.
+//! A module calls only modules further down this list: [`report`] → [`histories`], [`bank`], [`statements`],
+//! [`changes`], [`pushdown`], [`answers`], [`stress`], [`corruption`], [`fuzz`], [`full_disk`], [`embedded`],
+//! [`cross_check`] and [`simulated`] → [`behaviour`] and [`runner`] and [`crash`] → [`results`] → [`workload`] and
+//! [`stores`] → [`normal`] → [`server`] and [`engines`] → [`error`], [`errors_told`] and [`dice`].
+// Only stores/lmdb.rs may contain unsafe code: opening LMDB's memory map is an unsafe call.
 #![deny(unsafe_code)]
 
 pub mod answers;

@@ -1,16 +1,17 @@
-//! The scripts.
+//! The scripts and their statements.
 
 use crate::error::{Result, SuiteError};
 
-/// Scripts: `## NAME`, then statements, each ended by a semicolon at the end of a line. A statement
-/// that begins with `2> ` is the second session's.
+/// The scripts: `## NAME`, then statements, each ended by a semicolon at the end of a line.
+///
+/// A statement that begins with `2> ` belongs to the second session.
 const SCRIPTS: &str = include_str!("cases.sql");
 
-/// More tables than the default cache has pages for the roots of their trees.
+/// The number of tables; the roots of their trees are more pages than the default cache holds.
 const TABLES: usize = 3_000;
 
-/// Rows of 160 bytes, from and to, with which a table has about as many leaves as one thread reads before
-/// others help.
+/// The range of row counts, at 160 bytes a row: the table then has about as many leaves as one thread reads before
+/// other threads help.
 const ROWS: std::ops::Range<usize> = 11_700..12_200;
 
 /// A statement of a script.
@@ -40,7 +41,7 @@ impl Case {
         }
     }
 
-    /// How many sessions it needs.
+    /// Returns how many sessions the script needs.
     #[must_use]
     pub fn sessions(&self) -> usize {
         let sessions = self.statements.iter().map(|s| s.session + 1);
@@ -48,16 +49,16 @@ impl Case {
     }
 }
 
-/// Names of all scripts.
+/// Returns the names of all scripts.
 #[must_use]
 pub fn names() -> Vec<&'static str> {
     all().iter().map(|case| case.name).collect()
 }
 
-/// The scripts with these names; all where none is named.
+/// Returns the scripts with these names, or all scripts if `named` is empty.
 ///
 /// # Errors
-/// [`SuiteError::Usage`] for a name that is none: the message has all of them.
+/// [`SuiteError::Usage`] for an unknown name; the message lists all names.
 pub fn chosen(named: &[String]) -> Result<Vec<Case>> {
     let all = all();
     for name in named {

@@ -1,7 +1,7 @@
-//! Scripts of statements that Peregrine once answered wrongly, or lost rows by: each is played on `InnoDB`
-//! and on Peregrine in one server, and every answer must be the same.
+//! Scripts of statements for which Peregrine once gave wrong answers or lost rows.
 //!
-//! The scripts stand in `cases.sql`; those that are made by a loop stand in [`cases`].
+//! Each script runs on `InnoDB` and on Peregrine in one server, and every answer must be the same. The scripts are in
+//! `cases.sql`; [`cases`] makes some of them by a loop.
 
 mod cases;
 mod play;
@@ -11,17 +11,17 @@ use std::fmt;
 pub use cases::{names, Case};
 pub use play::run;
 
-/// What came of the scripts.
+/// The result of the scripts.
 #[derive(Debug, Clone, Default)]
 pub struct Outcome {
     /// Scripts with the same answers on both engines.
     pub held: usize,
-    /// Names of the others.
+    /// Names of the scripts with different answers.
     pub not_held: Vec<&'static str>,
 }
 
 impl Outcome {
-    /// Whether all scripts had the same answers, and there was one.
+    /// Returns whether all scripts had the same answers, and there was at least one script.
     #[must_use]
     pub fn held(&self) -> bool {
         self.not_held.is_empty() && self.held > 0

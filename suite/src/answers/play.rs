@@ -1,4 +1,4 @@
-//! Playing the scripts.
+//! Plays the scripts on both engines and compares the answers.
 
 use std::panic::resume_unwind;
 
@@ -16,14 +16,15 @@ use crate::engines::Engine;
 use crate::error::{Result, StatementContext, SuiteError};
 use crate::runner::interrupt;
 
-/// The most of an answer that is told.
+/// The number of characters of an answer that a report shows.
 const TOLD: usize = 300;
 
-/// Plays the scripts with these names (all where none is named) on both engines of a server; `tell` is told of
-/// each. A server that dies is started again for the next script.
+/// Plays the scripts with these names (all if `named` is empty) on both engines of a server.
+///
+/// Calls `tell` with each script's result. If the server dies, it is started again for the next script.
 ///
 /// # Errors
-/// For a name that is none, and when the server can't be started again.
+/// For an unknown name, and when the server can't be started again.
 pub fn run(named: &[String], server: &mut Hosted, mut tell: impl FnMut(String)) -> Result<Outcome> {
     let mut outcome = Outcome::default();
     for case in cases::chosen(named)? {
@@ -50,8 +51,9 @@ pub fn run(named: &[String], server: &mut Hosted, mut tell: impl FnMut(String)) 
     Ok(outcome)
 }
 
-/// The first statement with different answers, if there is one, and these. Both engines play at once: each has
-/// tables of its own, and is mostly waited for.
+/// Returns the first statement with different answers, and these answers.
+///
+/// Both engines play at the same time: each has its own tables, and the client mostly waits.
 fn difference(case: &Case, server: &Hosted) -> Result<Option<String>> {
     let (wanted, got) = std::thread::scope(|scope| {
         let wanted = scope.spawn(|| play(case, server, Engine::InnoDb));
@@ -76,7 +78,7 @@ fn brief(answer: &str) -> String {
     answer.chars().take(TOLD).collect()
 }
 
-/// The answers to a script's statements, one engine being the default one.
+/// Returns the answers to a script's statements, with `engine` as the default engine.
 fn play(case: &Case, server: &Hosted, engine: Engine) -> Result<Vec<String>> {
     let mut sessions = Vec::new();
     for _ in 0..case.sessions() {
@@ -88,7 +90,9 @@ fn play(case: &Case, server: &Hosted, engine: Engine) -> Result<Vec<String>> {
         .collect()
 }
 
-/// A connection in a schema of the engine's own. Who waits for a lock gives up soon: one thread plays all sessions.
+/// Opens a connection in the engine's own schema.
+///
+/// The lock wait timeout is 1 s, because one thread plays all sessions.
 fn session(server: &Hosted, engine: Engine) -> Result<Conn> {
     let mut connection = server.connect(None)?;
     let schema = format!("answers_{}", engine.name());
@@ -108,8 +112,10 @@ fn session(server: &Hosted, engine: Engine) -> Result<Conn> {
     Ok(connection)
 }
 
-/// What the server says to a statement: its rows in their order; or how many rows it changed and what it tells of
-/// them; or an error's number.
+/// Returns the server's answer to a statement as text.
+///
+/// The text holds the rows in their order, the number of changed rows and the server's information about them, or an
+/// error's number.
 fn answer(connection: &mut Conn, text: &str) -> Result<String> {
     let mut result = match connection.query_iter(text) {
         Ok(result) => result,

@@ -1,5 +1,6 @@
-//! Money moved between accounts in two schemas, and auditors that sum all of it in one REPEATABLE READ
-//! transaction: each sum must be right, also while the server is killed again and again.
+//! Tellers move money between accounts in two schemas, and auditors sum all of it in one REPEATABLE READ transaction.
+//!
+//! Each sum must be right, also while the server is killed again and again.
 
 pub mod outcome;
 pub mod run;

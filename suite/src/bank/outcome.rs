@@ -1,10 +1,10 @@
-//! What the bank test came to.
+//! The result of the bank test.
 
 use std::fmt;
 
 use crate::engines::Engine;
 
-/// What was found.
+/// The findings of a bank test.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Outcome {
     /// The engine.
@@ -13,25 +13,26 @@ pub struct Outcome {
     pub threads: u32,
     /// Seconds in all.
     pub seconds: f64,
-    /// Transfers whose commit was acknowledged.
+    /// Transfers with an acknowledged commit.
     pub transfers: u64,
     /// Transfers that the server refused (deadlock, conflict, lock wait).
     pub refused: u64,
     /// Audits that saw all of the money.
     pub right: u64,
-    /// Audits that did not, and what they saw.
+    /// Wrong sums that audits saw.
     pub wrong: Vec<String>,
     /// Kills of the server.
     pub kills: u32,
-    /// Acknowledged transfers that were not there after a kill, and other faults.
+    /// Lost acknowledged transfers after a kill, and other faults.
     pub faults: Vec<String>,
     /// The longest restart, recovery included, in seconds.
     pub longest_restart_s: f64,
 }
 
 impl Outcome {
-    /// Whether every audit was right and nothing acknowledged was lost. A run without transfers and
-    /// audits proves nothing.
+    /// Returns whether every audit was right and no acknowledged transfer was lost.
+    ///
+    /// A run without transfers or audits proves nothing.
     #[must_use]
     pub fn held(&self) -> bool {
         self.wrong.is_empty() && self.faults.is_empty() && self.transfers > 0 && self.right > 0

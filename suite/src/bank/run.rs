@@ -1,4 +1,4 @@
-//! The bank's day: tellers and auditors at work, kills and restarts in between.
+//! Runs tellers and auditors, with kills and restarts in between.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Mutex;
@@ -21,24 +21,24 @@ use crate::runner::interrupt;
 /// Auditors beside the tellers.
 const AUDITORS: u32 = 2;
 
-/// What is to be done.
+/// A request for a bank test.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// Tellers.
+    /// The number of tellers.
     pub threads: u32,
-    /// How long, in all.
+    /// The total duration.
     pub duration: Duration,
-    /// Time between kills of the server, if there are to be any.
+    /// Time between kills of the server, or `None` for no kills.
     pub kill_every: Option<Duration>,
     /// The seed.
     pub seed: u64,
     /// The engine of the tables.
     pub engine: Engine,
-    /// A statement to run in every session.
+    /// Statements to run in every session.
     pub prepare: Vec<String>,
 }
 
-/// What tellers and auditors share.
+/// State that tellers and auditors share.
 #[derive(Default)]
 struct Day {
     over: AtomicBool,
@@ -66,7 +66,7 @@ pub fn run(request: &Request, server: &mut Hosted) -> Result<Outcome> {
         threads: request.threads,
         ..Outcome::default()
     };
-    // The last number each teller has used, and the last that was acknowledged.
+    // For each teller, the last number used and the last number acknowledged.
     let mut numbers = vec![(0_u64, 0_u64); request.threads as usize];
     let mut shift = 0_u64;
     while begun.elapsed() < request.duration && outcome.faults.is_empty() {
@@ -113,7 +113,7 @@ pub fn run(request: &Request, server: &mut Hosted) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// One stretch of work, ended by a kill or by the clock. Returns every teller's numbers.
+/// Runs tellers and auditors for `length`, kills the server if `kills` is true, and returns every teller's numbers.
 fn work(
     request: &Request,
     server: &mut Hosted,
@@ -154,7 +154,7 @@ fn work(
         while begun.elapsed() < length && !interrupt::requested() && !has_failed(day) {
             std::thread::sleep(Duration::from_millis(20).min(length));
         }
-        // Nobody ends before all are told to, but for a fault, or because the connection is gone.
+        // A worker that ends before `stop` is set has found a fault or has lost its connection.
         let early = workers.iter().any(|worker| worker.is_finished());
         if early && !has_failed(day) && !interrupt::requested() {
             note(&day.failed, "a connection went by itself".to_owned());
@@ -204,7 +204,7 @@ fn tell(
                 day.refused.fetch_add(1, Ordering::Relaxed);
             }
             Attempt::Gone(asked) => {
-                // Without a COMMIT sent it can't be there.
+                // Without a sent COMMIT the transfer can't be in the book.
                 used -= u64::from(!asked);
                 break;
             }
@@ -217,7 +217,7 @@ fn tell(
     (used, acknowledged)
 }
 
-/// Counts an audit; false when there is no going on.
+/// Counts an audit; returns false if the auditor must stop.
 fn count(audit: Attempt<i64>, day: &Day) -> bool {
     match audit {
         Attempt::Done(ALL) => {
@@ -243,7 +243,8 @@ fn note(list: &Mutex<Vec<String>>, text: String) {
     }
 }
 
-/// Each teller's book must have the last acknowledged transfer, or the one under way at the kill.
+/// Checks that each teller's book has the last acknowledged transfer, or the transfer that ran when the server was
+/// killed.
 fn check_books(server: &Hosted, numbers: &mut [(u64, u64)], outcome: &mut Outcome) -> Result<()> {
     let statement = "SELECT teller, transfers FROM bank_a.books ORDER BY teller";
     let books: Vec<(usize, u64)> = server.connect(None)?.query(statement).running(statement)?;
@@ -251,7 +252,9 @@ fn check_books(server: &Hosted, numbers: &mut [(u64, u64)], outcome: &mut Outcom
     Ok(())
 }
 
-/// What is wrong with the books, of which each teller has one; what they have is acknowledged from here on.
+/// Returns the faults in the books; each teller must have exactly one.
+///
+/// Takes the numbers in the books as the acknowledged ones for the next check.
 fn compared(books: &[(usize, u64)], numbers: &mut [(u64, u64)]) -> Vec<String> {
     let tellers: Vec<usize> = books.iter().map(|(teller, _)| *teller).collect();
     if !tellers.iter().copied().eq(0..numbers.len()) {

@@ -10,33 +10,34 @@ pub const ACCOUNTS: u32 = 50;
 /// The schemas.
 pub const SCHEMAS: [&str; 2] = ["bank_a", "bank_b"];
 
-/// What each account begins with.
+/// Each account's first balance.
 pub const BEGIN: i64 = 1_000;
 
 /// Rows that a transfer changes: two accounts and a book.
 const CHANGED: u64 = 3;
 
-/// All the money there is.
+/// The sum of all balances.
 pub const ALL: i64 = BEGIN * ACCOUNTS as i64 * 2;
 
-/// Errors after which a transaction is rolled back and tried again: deadlock, lock wait timeout, and a
-/// row changed since the snapshot.
+/// Errors that are no fault: deadlock, lock wait timeout, and a row changed since the snapshot.
+///
+/// The transaction is rolled back, and the teller makes another one.
 const REFUSALS: [u16; 3] = [1213, 1205, 1020];
 
 /// How an attempt ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Attempt<T> {
-    /// As wished.
+    /// The transaction committed.
     Done(T),
-    /// The server refused it.
+    /// The server refused the transaction.
     Refused,
-    /// The connection is gone; the commit may have been sent (`true`).
+    /// The connection broke; `true` if COMMIT may have been sent.
     Gone(bool),
-    /// An error that should not be.
+    /// An unexpected error.
     Failed(String),
 }
 
-/// Runs the statements of a transaction.
+/// Runs `work` in a transaction and commits it.
 fn transaction<T>(
     connection: &mut mysql::Conn,
     work: impl FnOnce(&mut mysql::Conn) -> mysql::Result<T>,
@@ -62,7 +63,7 @@ fn transaction<T>(
     }
 }
 
-/// The statements that make the accounts and the tellers' books.
+/// Returns the statements that make the accounts and the tellers' books.
 #[must_use]
 pub fn tables(engine: &str, tellers: u32) -> Vec<String> {
     let mut statements = Vec::new();
@@ -90,8 +91,9 @@ pub fn tables(engine: &str, tellers: u32) -> Vec<String> {
     statements
 }
 
-/// Moves money once, as programs do: reads both balances, computes, writes both. The teller's book
-/// gets the transfer's number in the same transaction.
+/// Moves money once, as programs do: reads both balances, computes, writes both.
+///
+/// The same transaction writes `number` into the teller's book.
 pub fn transfer(
     connection: &mut mysql::Conn,
     dice: &mut Dice,
@@ -114,7 +116,7 @@ pub fn transfer(
             let balance: Option<i64> = connection.query_first(format!(
                 "SELECT balance FROM {schema}.accounts WHERE id = {id}"
             ))?;
-            // Where there is no account, nothing is changed below, and that is seen.
+            // If the account is missing, the UPDATE changes no row, and the count of changed rows shows it.
             let new = balance.unwrap_or(0) + by;
             Ok(format!(
                 "UPDATE {schema}.accounts SET balance = {new} WHERE id = {id}"
@@ -140,7 +142,7 @@ pub fn transfer(
     }
 }
 
-/// Sums all the money in one transaction, a statement a schema.
+/// Sums all the money in one transaction, with one statement for each schema.
 pub fn audit(connection: &mut mysql::Conn) -> Attempt<i64> {
     transaction(connection, |connection| {
         let mut sum = 0;

@@ -1,7 +1,7 @@
-//! The published anomaly scripts, as data, and how each is told from what was played.
+//! The published anomaly scripts as data, each with a rule that detects the anomaly in a transcript.
 //!
-//! Table `test` begins with `(1, 10)` and `(2, 20)`. Each script's rule says when the anomaly
-//! *happened*, from the answers alone; everything else (waits, errors, snapshots) prevents it.
+//! Table `test` begins with `(1, 10)` and `(2, 20)`. Each script's rule decides from the answers alone whether the
+//! anomaly *happened*. Waits, errors and snapshots are means that prevent it.
 
 use super::level::Level;
 use super::script::{step, Step, Transcript};
@@ -11,15 +11,15 @@ use super::script::{step, Step, Transcript};
 pub struct Anomaly {
     /// Its short name, as in the literature.
     pub name: &'static str,
-    /// What it is.
+    /// Its name in words.
     pub title: &'static str,
-    /// How many sessions the script has.
+    /// The number of sessions in the script.
     pub sessions: usize,
     /// The steps.
     pub steps: &'static [Step],
-    /// Whether it happened.
+    /// Returns whether the anomaly happened.
     pub happened: fn(&Transcript) -> bool,
-    /// The weakest level at which Peregrine promises that it does not.
+    /// The weakest level at which Peregrine promises to prevent the anomaly.
     pub prevented_from: Level,
 }
 
@@ -138,7 +138,7 @@ pub const ALL: [Anomaly; 15] = [
             step(2, "select * from test where value = 20"),
             step(2, "commit"),
         ],
-        // What T2 saw is not what it deleted.
+        // T2 saw other rows than it deleted.
         happened: |t| {
             t.committed(1)
                 && t.committed(2)
@@ -207,7 +207,7 @@ pub const ALL: [Anomaly; 15] = [
             step(1, "select * from test where id = 2"),
             step(1, "commit"),
         ],
-        // T1 saw the table before T2, and deleted from the table after it.
+        // T1 saw the table as of before T2, and deleted from the table as of after T2.
         happened: |t| {
             t.committed(1) && t.committed(2) && saw(t, 1, 10) && t.changed(1, "delete") == Some(0)
         },
@@ -226,7 +226,7 @@ pub const ALL: [Anomaly; 15] = [
             step(1, "commit"),
             step(2, "commit"),
         ],
-        // T1 came before T2 in row 1. Whether its delete found row 2 or not, it came after it there.
+        // T1 precedes T2 in row 1. In row 2, T1 follows T2, whether T1's delete found the row or not.
         happened: |t| t.committed(1) && t.committed(2) && saw(t, 1, 10) && saw(t, 2, 20),
         prevented_from: Level::RepeatableRead,
     },
@@ -292,7 +292,7 @@ pub const ALL: [Anomaly; 15] = [
     },
 ];
 
-/// Whether the session read this value anywhere.
+/// Returns whether the session read this value anywhere.
 fn saw(transcript: &Transcript, session: usize, value: i64) -> bool {
     transcript
         .reads(session)
@@ -301,7 +301,7 @@ fn saw(transcript: &Transcript, session: usize, value: i64) -> bool {
         .any(|row| row.1 == value)
 }
 
-/// Whether the first two sessions both read this row.
+/// Returns whether the first two sessions both read this row.
 fn both_saw(transcript: &Transcript, row: (i64, i64)) -> bool {
     [1, 2].iter().all(|session| {
         transcript
@@ -312,7 +312,7 @@ fn both_saw(transcript: &Transcript, row: (i64, i64)) -> bool {
     })
 }
 
-/// The statements that make the table as every script begins with it.
+/// Returns the statements that make the table as every script begins with it.
 #[must_use]
 pub fn table(engine: &str) -> [String; 2] {
     [
@@ -328,8 +328,10 @@ mod tests {
     use super::*;
     use crate::behaviour::script::{Answer, Played, Rows};
 
-    /// A server of the simplest kind: every statement reads and changes the one table at once,
-    /// nobody waits, and ROLLBACK puts back what the session changed. It prevents nothing.
+    /// The simplest server: it prevents nothing.
+    ///
+    /// Every statement reads and changes the one table at once, no session waits, and ROLLBACK restores what the
+    /// session changed.
     #[derive(Default)]
     struct Free {
         rows: BTreeMap<i64, i64>,
@@ -433,7 +435,8 @@ mod tests {
         for anomaly in ALL {
             let mut steps = anomaly.steps.to_vec();
             if anomaly.name == "PMP-write" {
-                // T2 sees the old table through its snapshot; here it must look before T1 writes.
+                // On a real server, T2 sees the old table through its snapshot. This server has none, so T2 must read
+                // before T1 writes.
                 steps.swap(0, 1);
             }
             let transcript = play(&steps);

@@ -1,20 +1,20 @@
-//! The update of one row by two sessions: whether the second waits or fails, and with which error.
+//! Two sessions update one row: the tests find whether the second waits or fails, and with which error.
 
 use serde::{Deserialize, Serialize};
 
 use super::level::Level;
 use super::script::{step, Answer, Step, Transcript};
 
-/// A way for two sessions to meet at one row.
+/// A script in which two sessions update one row.
 #[derive(Debug, Clone, Copy)]
 pub struct Meeting {
-    /// What it is.
+    /// Its name in words.
     pub title: &'static str,
-    /// The steps; session 2 is the one that is looked at.
+    /// The steps; session 2 is the one under test.
     pub steps: &'static [Step],
 }
 
-/// Every way.
+/// Every script.
 pub const ALL: [Meeting; 3] = [
     Meeting {
         title: "update of a row that another session has updated, which then commits",
@@ -46,23 +46,23 @@ pub const ALL: [Meeting; 3] = [
     },
 ];
 
-/// What came of a meeting at a level.
+/// The result of a meeting at a level.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Conflict {
-    /// The meeting's title.
+    /// The title of the [`Meeting`].
     pub meeting: String,
     /// The level.
     pub level: Level,
     /// Whether any statement waited.
     pub waited: bool,
-    /// The error that session 2 got, if it got one.
+    /// The error that session 2 got, if any.
     pub error: Option<u16>,
-    /// The error that session 1 got, if it got one.
+    /// The error that session 1 got, if any.
     pub other_error: Option<u16>,
 }
 
 impl Conflict {
-    /// What was found, from the steps played.
+    /// Extracts the result from the played steps.
     #[must_use]
     pub fn of(meeting: &Meeting, level: Level, transcript: &Transcript) -> Self {
         let error = |session| {
@@ -83,7 +83,7 @@ impl Conflict {
         }
     }
 
-    /// In words.
+    /// Returns the result in words.
     #[must_use]
     pub fn text(&self) -> String {
         let mut text = match (self.waited, self.error) {

@@ -1,4 +1,4 @@
-//! The deadlock of two sessions: who gets which error, and how soon.
+//! A deadlock of two sessions: which session gets which error, and how soon.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,7 +6,7 @@ use super::player::Player;
 use super::script::{step, Answer, Step, Transcript};
 use crate::error::Result;
 
-/// Each session has a row and wants the other's; T2 closes the circle.
+/// Each session locks a row and wants the other's; T2 closes the cycle.
 const STEPS: [Step; 6] = [
     step(1, "update test set value = 11 where id = 1"),
     step(2, "update test set value = 21 where id = 2"),
@@ -16,28 +16,28 @@ const STEPS: [Step; 6] = [
     step(2, "commit"),
 ];
 
-/// The step that closes the circle.
+/// The step that closes the cycle.
 const CLOSING: usize = 3;
 
-/// One deadlock as it was ended.
+/// One deadlock and how it ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Deadlock {
     /// The session that got an error, 0 when none did.
     pub victim: usize,
     /// The error's number.
     pub error: u16,
-    /// From the statement that closed the circle to the error, in milliseconds.
+    /// Time from the statement that closes the cycle to the error, in milliseconds.
     pub ms: f64,
     /// Whether the other session went on and committed.
     pub other_committed: bool,
 }
 
 impl Deadlock {
-    /// What was found, from the steps played.
+    /// Extracts the result from the played steps.
     #[must_use]
     pub fn of(transcript: &Transcript) -> Self {
         let closing = transcript.steps.get(CLOSING).map_or(0.0, |s| s.begun_ms);
-        // More than one may fail; the first to hear of it counts.
+        // More than one session may fail; the first error counts.
         let mut failed: Vec<(f64, usize, u16)> = transcript
             .steps
             .iter()
@@ -59,10 +59,10 @@ impl Deadlock {
     }
 }
 
-/// Plays the deadlock so often, each time on a new table.
+/// Plays the deadlock `times` times, each time on a new table.
 ///
 /// # Errors
-/// Those of the player.
+/// Those of the player and of `make_table`.
 pub fn probe(
     player: &mut Player,
     times: u32,
@@ -76,7 +76,7 @@ pub fn probe(
         .collect()
 }
 
-/// The median and the longest time to the error, in milliseconds.
+/// Returns the median and the longest time to the error, in milliseconds.
 #[must_use]
 pub fn times(deadlocks: &[Deadlock]) -> Option<(f64, f64)> {
     let mut ms: Vec<f64> = deadlocks.iter().map(|deadlock| deadlock.ms).collect();

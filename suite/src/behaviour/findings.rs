@@ -1,4 +1,4 @@
-//! What was found, as it is written to `behaviour.json` and read by the report.
+//! The findings, as `behaviour.json` stores them and the report reads them.
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ pub const FILE_NAME: &str = "behaviour.json";
 /// The version of this format.
 pub const FORMAT: u32 = 1;
 
-/// Everything that was found.
+/// All findings of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Findings {
     /// The format of the file, [`FORMAT`].
@@ -28,28 +28,28 @@ pub struct Findings {
     pub suite_version: String,
     /// The server's `@@version`.
     pub server_version: String,
-    /// When it began, in universal time.
+    /// When the run began, in UTC.
     pub started: String,
     /// The machine.
     pub machine: Machine,
-    /// The command that finds the same again.
+    /// The command that repeats the run.
     pub command: String,
-    /// One column an engine, or an engine under another setting.
+    /// One column for each engine, or for an engine with another setting.
     pub columns: Vec<Column>,
 }
 
-/// What an engine does.
+/// The findings for one engine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Column {
-    /// What it is called.
+    /// Its title.
     pub title: String,
     /// The engine.
     pub engine: Engine,
-    /// The anomaly scripts at every level.
+    /// The results of the anomaly scripts at every level.
     pub cells: Vec<Cell>,
     /// The deadlocks of two sessions, at REPEATABLE READ.
     pub deadlocks: Vec<Deadlock>,
-    /// Two sessions at one row.
+    /// The results of two sessions that update one row.
     pub conflicts: Vec<Conflict>,
 }
 
@@ -57,35 +57,35 @@ pub struct Column {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// It did not.
+    /// The anomaly did not happen.
     Prevented,
-    /// It did.
+    /// The anomaly happened.
     Happened,
-    /// No session's transaction was committed, so nothing was shown.
+    /// No session committed its transaction, so the script shows nothing.
     NothingCommitted,
 }
 
-/// An anomaly script at a level.
+/// The result of an anomaly script at a level.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Cell {
     /// The anomaly's short name.
     pub anomaly: String,
     /// The level.
     pub level: Level,
-    /// Whether it happened.
+    /// Whether the anomaly happened.
     pub verdict: Verdict,
-    /// Whether Peregrine promises at this level that it does not.
+    /// Whether Peregrine promises to prevent the anomaly at this level.
     pub promised: bool,
     /// Whether a statement waited.
     pub waited: bool,
     /// The errors that statements got.
     pub errors: Vec<u16>,
-    /// What was done and answered, a line a step.
+    /// The steps and their answers, one line each.
     pub steps: Vec<String>,
 }
 
 impl Cell {
-    /// What was found, from the steps played.
+    /// Extracts the result from the played steps.
     #[must_use]
     pub fn of(anomaly: &Anomaly, level: Level, transcript: &Transcript) -> Self {
         let verdict = if (anomaly.happened)(transcript) {
@@ -106,7 +106,7 @@ impl Cell {
         }
     }
 
-    /// How it was prevented, or that it was not, in words.
+    /// Returns in words whether and how the anomaly was prevented.
     #[must_use]
     pub fn text(&self) -> String {
         let mut text = match self.verdict {
@@ -125,7 +125,7 @@ impl Cell {
 }
 
 impl Column {
-    /// The cell of a script at a level.
+    /// Returns the cell of a script at a level.
     #[must_use]
     pub fn cell(&self, anomaly: &str, level: Level) -> Option<&Cell> {
         self.cells
@@ -133,7 +133,7 @@ impl Column {
             .find(|cell| cell.anomaly == anomaly && cell.level == level)
     }
 
-    /// The cells in which what Peregrine promises does not hold.
+    /// Returns the cells in which Peregrine breaks a promise.
     pub fn broken(&self) -> impl Iterator<Item = &Cell> {
         self.cells
             .iter()
@@ -142,14 +142,17 @@ impl Column {
 }
 
 impl Findings {
-    /// Peregrine's columns.
+    /// Returns Peregrine's columns.
     pub fn ours(&self) -> impl Iterator<Item = &Column> {
         self.columns
             .iter()
             .filter(|column| column.engine == Engine::Peregrine)
     }
 
-    /// Whether Peregrine keeps what its levels promise, if it took part.
+    /// Returns whether Peregrine keeps its promises; true if no column is Peregrine's.
+    ///
+    /// Its levels prevent the promised anomalies. Each deadlock ends with error 1213 in session 2 and a commit in the
+    /// other.
     #[must_use]
     pub fn held(&self) -> bool {
         self.ours().all(|column| {
@@ -163,7 +166,7 @@ impl Findings {
     /// Writes the file into `dir`.
     ///
     /// # Errors
-    /// When it can't be written.
+    /// When the file can't be written.
     pub fn write(&self, dir: &Path) -> Result<()> {
         let path = dir.join(FILE_NAME);
         let text = serde_json::to_string_pretty(self)
@@ -174,7 +177,7 @@ impl Findings {
     /// Reads the file in `dir`, if there is one.
     ///
     /// # Errors
-    /// When it is there and can't be read or understood.
+    /// When the file exists and can't be read or understood.
     pub fn read(dir: &Path) -> Result<Option<Self>> {
         let path = dir.join(FILE_NAME);
         let text = match std::fs::read_to_string(&path) {
@@ -201,7 +204,7 @@ impl Findings {
     }
 }
 
-/// The title of the script of this short name.
+/// Returns the title of the script with this short name.
 #[must_use]
 pub fn title(name: &str) -> &'static str {
     ALL.iter()
@@ -213,7 +216,7 @@ pub fn title(name: &str) -> &'static str {
 pub(crate) mod sample {
     use super::*;
 
-    /// Findings of two columns: one that prevents everything, one that prevents nothing.
+    /// Returns findings of two columns: one prevents everything, the other prevents nothing.
     pub fn findings() -> Findings {
         let column = |title: &str, engine, verdict| Column {
             title: title.to_owned(),

@@ -27,7 +27,7 @@ impl Level {
         Self::Serializable,
     ];
 
-    /// Its name in SQL.
+    /// Returns its name in SQL.
     #[must_use]
     pub fn sql(self) -> &'static str {
         match self {
@@ -38,7 +38,7 @@ impl Level {
         }
     }
 
-    /// Its name in options.
+    /// Returns its name in options.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -49,10 +49,10 @@ impl Level {
         }
     }
 
-    /// The level of this name.
+    /// Parses the name of a level.
     ///
     /// # Errors
-    /// [`SuiteError::Usage`] with the names there are.
+    /// [`SuiteError::Usage`] with the known names.
     pub fn parse(name: &str) -> Result<Self> {
         let plain = |text: &str| text.to_ascii_lowercase().replace(['-', '_'], " ");
         Self::ALL

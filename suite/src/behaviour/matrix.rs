@@ -1,4 +1,4 @@
-//! The findings as tables for the terminal.
+//! Shows the findings as tables for the terminal.
 
 use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{Cell as TableCell, Table};
@@ -8,11 +8,11 @@ use super::findings::{Column, Findings, Verdict};
 use super::level::Level;
 use super::{conflict, deadlock};
 
-/// What is said under the matrix.
+/// The text under the matrix.
 pub const LEGEND: &str = "Each cell has four marks, for READ UNCOMMITTED, READ COMMITTED, REPEATABLE READ and SERIALIZABLE: \
      ✓ prevented, ✗ happens, ? nothing was committed.";
 
-/// All tables.
+/// Renders all tables.
 #[must_use]
 pub fn render(findings: &Findings) -> String {
     let mut text = String::new();
@@ -52,7 +52,7 @@ fn anomalies(findings: &Findings) -> Table {
     table
 }
 
-/// The four levels' marks.
+/// Returns the marks of the four levels.
 fn marks(column: &Column, anomaly: &str) -> String {
     let marks: Vec<&str> = Level::ALL
         .iter()
@@ -79,7 +79,7 @@ fn deadlocks(findings: &Findings) -> Table {
     table
 }
 
-/// A column's deadlocks in words.
+/// Describes a column's deadlocks in words.
 #[must_use]
 pub fn deadlock_text(column: &Column) -> String {
     let mut kinds: Vec<String> = Vec::new();

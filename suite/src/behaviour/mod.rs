@@ -1,9 +1,10 @@
-//! What engines do when sessions meet: the published anomaly scripts at each isolation level, the
-//! deadlock of two sessions, and the update of one row by two sessions, played on a server and set
-//! side by side.
+//! The behaviour of engines when sessions conflict, measured on a server and shown side by side.
 //!
-//! The scripts are those of Martin Kleppmann's Hermitage, a set of tests for the anomalies defined by
-//! Adya ("Weak Consistency", MIT 1999) and Bailis et al. ("Highly Available Transactions", VLDB 2013).
+//! The module plays the published anomaly scripts at each isolation level, the deadlock of two sessions, and the update
+//! of one row by two sessions.
+//!
+//! The scripts are those of Hermitage by Martin Kleppmann. Hermitage tests for the anomalies that two papers define:
+//! Adya, "Weak Consistency", MIT 1999, and Bailis et al., "Highly Available Transactions", VLDB 2013.
 
 pub mod anomalies;
 pub mod conflict;

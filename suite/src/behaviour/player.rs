@@ -1,5 +1,6 @@
-//! Plays scripts on a server: every session is a connection with a thread of its own, so that a
-//! statement that waits keeps nobody else from going on.
+//! Plays scripts on a server.
+//!
+//! Every session is a connection with its own thread, so a waiting statement does not stop the other sessions.
 
 use std::collections::VecDeque;
 use std::sync::mpsc::{channel, Receiver, Sender};
@@ -15,24 +16,25 @@ use crate::engines::hosted::{
 use crate::error::{Result, StatementContext, SuiteError};
 use crate::server::process::Process;
 
-/// How long no step may come to an end before the script is given up; far beyond every lock wait
-/// timeout, since only a server that hangs reaches it.
+/// Time without any finished step after which the player gives up the script.
+///
+/// It is far above every lock wait timeout, so only a server that hangs reaches it.
 const PATIENCE: Duration = Duration::from_secs(180);
 
-/// How often the player looks while it waits.
+/// How often the player checks while it waits.
 const TICK: Duration = Duration::from_millis(10);
 
-/// The sessions that scripts are played in.
+/// Plays scripts in its sessions.
 pub struct Player {
     sessions: Vec<Session>,
-    /// Looks at the server's list of processes, and at the table.
+    /// Reads the server's list of processes, and the table.
     monitor: mysql::Conn,
     answers: Receiver<Answered>,
     /// When the script began.
     begun: Instant,
 }
 
-/// What a session's thread tells when a statement has come to its end.
+/// A session thread's report of a finished statement.
 struct Answered {
     session: usize,
     answer: Answer,
@@ -44,15 +46,15 @@ struct Session {
     connection_id: u32,
     watch: Watch,
     orders: Sender<String>,
-    /// The step that runs, if one does.
+    /// The running step, if any.
     running: Option<usize>,
-    /// Steps that are due but come after one that waits.
+    /// Steps that must wait until the running one has ended.
     queue: VecDeque<usize>,
     failed: bool,
 }
 
 impl Player {
-    /// Opens so many sessions in `schema`; `prepare` is run in each.
+    /// Opens `count` sessions in `schema`, and runs `prepare` in each.
     ///
     /// # Errors
     /// When the server refuses.
@@ -80,8 +82,10 @@ impl Player {
         })
     }
 
-    /// Plays the steps: each session begins its transaction before its first one. A step that waits
-    /// lets the next one begin; a failed one ends its session's transaction.
+    /// Plays the steps and returns the transcript.
+    ///
+    /// Each session begins its transaction before the first step. The next step begins when a step has ended or waits
+    /// for another session. A failed step ends its session's transaction.
     ///
     /// # Errors
     /// When the server is gone or hangs.
@@ -125,8 +129,7 @@ impl Player {
         })
     }
 
-    /// Lets every session go on until it has nothing to do or is proven to wait; with `all`, until
-    /// none has anything to do.
+    /// Runs until every session is idle or is proven to wait; with `all`, until every session is idle.
     fn settle(&mut self, played: &mut [Played], all: bool) -> Result<()> {
         let mut last = Instant::now();
         loop {
@@ -157,7 +160,7 @@ impl Player {
         }
     }
 
-    /// Sends what is due to the sessions that are free.
+    /// Sends queued steps to the idle sessions.
     fn dispatch(&mut self, played: &[Played]) -> Result<()> {
         for session in &mut self.sessions {
             while session.running.is_none() {
@@ -185,14 +188,14 @@ impl Player {
         }
     }
 
-    /// Whether every session that runs something is proven to wait.
+    /// Returns whether every session that runs a statement is proven to wait.
     fn all_wait(&mut self, played: &mut [Played]) -> Result<bool> {
         let mut all = true;
         let mut proven = Vec::new();
         for session in &mut self.sessions {
             if let Some(number) = session.running {
-                // A COMMIT may sleep until another thread has written the log; that is no wait for
-                // another session's transaction.
+                // A COMMIT may sleep until another thread has written the log. It does not wait for another session's
+                // transaction.
                 if played[number].step.ends() || !session.watch.asleep() {
                     all = false;
                 } else {
@@ -213,7 +216,7 @@ impl Player {
         Ok(true)
     }
 
-    /// Runs a statement outside the script, while no session runs any.
+    /// Runs a statement outside the script, while no session runs one.
     fn aside(&mut self, session: usize, statement: &str) -> Result<()> {
         self.sessions[session].send(statement)?;
         match self.answers.recv_timeout(PATIENCE) {
@@ -253,7 +256,7 @@ impl Session {
                     let answer = execute(&mut connection, &statement);
                     let took = begun.elapsed();
                     if matches!(answer, Answer::Failed { .. }) {
-                        // What an application does next; a server that is gone refuses it.
+                        // An application rolls back after an error, too; a server that is gone refuses it.
                         let _ = connection.query_drop("ROLLBACK");
                     }
                     let answer = Answered {
@@ -308,7 +311,7 @@ fn execute(connection: &mut mysql::Conn, statement: &str) -> Answer {
     })
 }
 
-/// Whether the server is executing the statement for this connection.
+/// Returns whether the server is executing the statement for this connection.
 fn in_statement(monitor: &mut mysql::Conn, id: u32, statement: &str) -> Result<bool> {
     let query = format!(
         "SELECT command, coalesce(info, '') FROM information_schema.processlist WHERE id = {id}"

@@ -1,4 +1,4 @@
-//! From the engines asked for to the findings.
+//! Probes the requested engines and returns the findings.
 
 use std::path::PathBuf;
 
@@ -23,38 +23,38 @@ use crate::error::{Result, StatementContext, SuiteError};
 use crate::runner::{interrupt, machine};
 use crate::server::Installation;
 
-/// The most sessions that a script has.
+/// The largest number of sessions in a script.
 const SESSIONS: usize = 3;
 
-/// The schema that scripts are played in.
+/// The schema of the scripts' table.
 const SCHEMA: &str = "behaviour";
 
-/// What is to be found out.
+/// A request for the behaviour of engines.
 #[derive(Debug, Clone)]
 pub struct Request {
     /// The engines.
     pub engines: Vec<Engine>,
-    /// How often the deadlock is played.
+    /// The number of deadlocks to play.
     pub deadlocks: u32,
     /// The server's directory; it must not exist yet.
     pub dir: PathBuf,
     /// The MariaDB to run.
     pub installation: Installation,
-    /// The Peregrine plug-in, if that engine takes part.
+    /// The Peregrine plug-in, if that engine is among `engines`.
     pub plugin: Option<PathBuf>,
     /// More options for mariadbd.
     pub server_options: Vec<String>,
 }
 
-/// An engine, or an engine under another setting.
+/// An engine, or an engine with another setting.
 struct Setting {
     title: String,
     engine: Engine,
-    /// Run in every session.
+    /// Statements to run in every session.
     prepare: Vec<String>,
 }
 
-/// Plays everything.
+/// Plays all scripts, meetings and deadlocks on every engine.
 ///
 /// # Errors
 /// When the server does not start, or hangs; [`SuiteError::Interrupted`].
@@ -110,7 +110,7 @@ pub fn run(request: &Request, mut told: impl FnMut(&str)) -> Result<Findings> {
     Ok(findings)
 }
 
-/// The columns: InnoDB has two where the server knows `innodb_snapshot_isolation`.
+/// Returns the columns; InnoDB has two if the server has `innodb_snapshot_isolation`.
 fn settings(engines: &[Engine], connection: &mut mysql::Conn) -> Result<Vec<Setting>> {
     let statement = "SHOW GLOBAL VARIABLES LIKE 'innodb_snapshot_isolation'";
     let known: Option<(String, String)> = connection.query_first(statement).running(statement)?;

@@ -1,22 +1,22 @@
-//! A script: statements of several sessions in a fixed order, and what came of playing them.
+//! A script: statements of several sessions in a fixed order, and the answers after it was played.
 
 /// The statement that a session runs at a step of a script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Step {
     /// The session, from 1.
     pub session: usize,
-    /// The statement. Every session has begun a transaction before its first step.
+    /// The statement; every session has begun a transaction before its first step.
     pub statement: &'static str,
 }
 
-/// A step of `session`.
+/// Creates a step of `session`.
 #[must_use]
 pub const fn step(session: usize, statement: &'static str) -> Step {
     Step { session, statement }
 }
 
 impl Step {
-    /// Whether the statement ends its session's transaction.
+    /// Returns whether the statement ends its session's transaction.
     #[must_use]
     pub fn ends(&self) -> bool {
         matches!(self.statement, "commit" | "rollback")
@@ -26,40 +26,40 @@ impl Step {
 /// Rows of table `test`: id and value.
 pub type Rows = Vec<(i64, i64)>;
 
-/// What the server said to a statement.
+/// The server's answer to a statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
     /// The rows of a SELECT.
     Rows(Rows),
-    /// Rows changed by another statement.
+    /// The number of rows that another statement changed.
     Changed(u64),
-    /// An error. The player then rolls the transaction back.
+    /// An error, after which the player rolls the transaction back.
     Failed {
         /// The server's error number, 0 when the connection broke.
         code: u16,
-        /// Its text.
+        /// The error's text.
         message: String,
     },
-    /// Not run, because the session's transaction had failed before.
+    /// The player did not run the step, because the session's transaction had failed before.
     Skipped,
 }
 
-/// A step as it was played.
+/// A step and its outcome.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Played {
     /// The step.
     pub step: Step,
-    /// What came of it.
+    /// The server's answer.
     pub answer: Answer,
     /// Whether it was proven to wait for another session.
     pub waited: bool,
-    /// When it was sent, in milliseconds since the script began.
+    /// When its thread sent the statement, in milliseconds since the script began.
     pub begun_ms: f64,
-    /// From sending the statement to its answer, in milliseconds.
+    /// Time from sending the statement to its answer, in milliseconds.
     pub ms: f64,
 }
 
-/// A script as it was played.
+/// A played script.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Transcript {
     /// The steps, in the script's order.
@@ -75,7 +75,7 @@ impl Transcript {
             .filter(move |played| played.step.session == session)
     }
 
-    /// Whether the session's COMMIT was answered.
+    /// Returns whether the session's COMMIT succeeded.
     #[must_use]
     pub fn committed(&self, session: usize) -> bool {
         self.of(session).any(|played| {
@@ -83,7 +83,7 @@ impl Transcript {
         })
     }
 
-    /// The rows of every SELECT that the session ran, in order.
+    /// Returns the rows of every SELECT that the session ran, in order.
     #[must_use]
     pub fn reads(&self, session: usize) -> Vec<&Rows> {
         self.of(session)
@@ -94,13 +94,13 @@ impl Transcript {
             .collect()
     }
 
-    /// The rows of the session's `number`th SELECT, from 1, if it ran.
+    /// Returns the rows of the session's `number`th SELECT, counted from 1, if it ran.
     #[must_use]
     pub fn read(&self, session: usize, number: usize) -> Option<&Rows> {
         self.reads(session).get(number.checked_sub(1)?).copied()
     }
 
-    /// Rows changed by the session's statement that begins so, if it ran.
+    /// Returns the rows changed by the session's first statement with this beginning, if it ran.
     #[must_use]
     pub fn changed(&self, session: usize, beginning: &str) -> Option<u64> {
         self.of(session)
@@ -111,7 +111,7 @@ impl Transcript {
             })
     }
 
-    /// The numbers of all errors, in order.
+    /// Returns the numbers of all errors, in order.
     #[must_use]
     pub fn errors(&self) -> Vec<u16> {
         self.steps
@@ -123,13 +123,13 @@ impl Transcript {
             .collect()
     }
 
-    /// Whether any statement waited.
+    /// Returns whether any statement waited.
     #[must_use]
     pub fn waited(&self) -> bool {
         self.steps.iter().any(|played| played.waited)
     }
 
-    /// One line a step, for people.
+    /// Describes each step in one line.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
         let shown = |rows: &Rows| {

@@ -1,25 +1,25 @@
-//! Whether a statement waits: proven by what the operating system and the server tell, not by how
-//! long it takes.
+//! Detects that a statement waits, from the state of the server's thread and not from the time that the statement
+//! takes.
 
 use std::time::{Duration, Instant};
 
 use crate::server::process::Process;
 
-/// For how long the server's thread must be seen asleep.
+/// How long the server's thread must be seen asleep.
 const WINDOW: Duration = Duration::from_millis(150);
 
-/// Looks at the thread within the window, at least.
+/// The fewest samples of the thread within the window.
 const LOOKS: u32 = 10;
 
-/// How often a thread asleep may wake within the window, to look whether it was interrupted.
+/// How often a sleeping thread may wake within the window, to check whether it was interrupted.
 const WAKINGS: u64 = 4;
 
 /// Watches the server's thread of one session while a statement runs.
 ///
-/// A thread that waits for a lock sleeps: the kernel shows it as interruptible (`S`), neither ready
-/// to run (which a slow machine would make of it) nor waiting for a disk, and it uses no processor
-/// time. That the thread is in the statement at all, and does not wait for it to arrive, the server's
-/// list of processes must tell: see [`Watch::asleep`]'s caller.
+/// A thread that waits for a lock sleeps: the kernel shows it as interruptible (`S`), and it uses no processor time. A
+/// thread is in another state if it is ready to run, as on a slow machine, or waits for a disk. A thread also sleeps
+/// while it waits for a statement to arrive. The caller of [`Watch::asleep`] rules this out by the server's list of
+/// processes.
 #[derive(Debug)]
 pub struct Watch {
     server: i32,
@@ -36,7 +36,7 @@ struct Sample {
 }
 
 impl Watch {
-    /// A watch on a thread of the server.
+    /// Creates a watch on a thread of the server.
     #[must_use]
     pub fn new(server: Process, thread: i32) -> Self {
         Self {
@@ -47,13 +47,13 @@ impl Watch {
         }
     }
 
-    /// Begins anew, when a statement is sent.
+    /// Begins again when a session sends a statement.
     pub fn reset(&mut self) {
         self.since = None;
         self.looks = 0;
     }
 
-    /// One look. True when the thread has been asleep through a whole window of looks.
+    /// Samples the thread, and returns true if it has been asleep through a whole window of samples.
     pub fn asleep(&mut self) -> bool {
         let Some(now) = self.look() else {
             self.reset();
@@ -72,7 +72,7 @@ impl Watch {
         self.looks >= LOOKS && now.at.duration_since(since.at) >= WINDOW
     }
 
-    /// The thread's counters, if it sleeps.
+    /// Returns the thread's counters, if it sleeps.
     fn look(&self) -> Option<Sample> {
         let folder = format!("/proc/{}/task/{}", self.server, self.thread);
         let stat = std::fs::read_to_string(format!("{folder}/stat")).ok()?;

@@ -1,36 +1,38 @@
-//! Makes statements up, in transactions of every kind.
+//! Generates random statements, in transactions of every kind.
 
 use super::tables::{
     Table, FREE, MOST, TABLES, WRITTEN, {self},
 };
 use crate::dice::Dice;
 
-/// Stands for the engine's name, where two sessions of one server need two names.
+/// Placeholder for the engine's name, where two sessions of one server need two names.
 pub const ENGINE: &str = "{engine}";
-/// Stands for what InnoDB is asked for beside: that a table is altered by a copy.
+/// Placeholder for the clause that makes InnoDB alter a table by copying it.
 pub const BY_COPY: &str = "{by copy}";
 
-/// Between two numbers from which the counter goes on: more than a statement takes or sets aside.
+/// The distance between the numbers from which the counter continues.
+///
+/// It is larger than what one statement uses or reserves.
 const COUNTER_STEP: u64 = 10_000;
 
 /// A statement.
 #[derive(Debug, Clone)]
 pub struct Step {
     pub sql: String,
-    /// Whether all tables are to be compared behind it.
+    /// Whether all tables are to be compared after the statement.
     pub is_looked_at: bool,
 }
 
-/// Who makes statements up.
+/// Generates statements.
 #[derive(Debug)]
 pub struct Author {
     pub dice: Dice,
-    /// What the counter has been set to.
+    /// The last number that was set for the counter.
     pub counter: u64,
 }
 
 impl Author {
-    /// The statements of a transaction, or of what stands outside of one.
+    /// Generates the statements of a transaction, or statements outside a transaction.
     pub fn unit(&mut self) -> Vec<Step> {
         let mut all = Vec::new();
         if self.dice.below(6) == 0 {
@@ -38,7 +40,7 @@ impl Author {
                 ["READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"][self.dice.below(3) as usize];
             all.push(format!("SET SESSION TRANSACTION ISOLATION LEVEL {level}"));
         }
-        // Where a transaction may be looked at before its end.
+        // The place in a transaction where the tables may be compared before its end.
         let mut within = None;
         match self.dice.below(40) {
             0..=15 => self.changes(3, &mut all),
@@ -58,7 +60,7 @@ impl Author {
                 all.push(format!("ALTER TABLE {table} FORCE{BY_COPY}"));
             }
             _ => {
-                // Few, or there would never be many rows.
+                // These are rare, because the tables would otherwise never hold many rows.
                 let table = self.table().name;
                 match self.dice.below(4) {
                     0 => all.push(format!("TRUNCATE TABLE {table}")),
@@ -83,7 +85,7 @@ impl Author {
         TABLES[self.dice.below(TABLES.len() as u32) as usize]
     }
 
-    /// A table in which an id has one row.
+    /// Returns a table in which each id has one row.
     fn table_of_ids(&mut self) -> Table {
         loop {
             let table = self.table();
@@ -93,7 +95,7 @@ impl Author {
         }
     }
 
-    /// Some changes, and savepoints between them.
+    /// Adds some changes, with savepoints between them.
     fn changes(&mut self, most: u32, all: &mut Vec<String>) {
         for _ in 0..1 + self.dice.below(most) {
             match self.dice.below(16) {
@@ -116,7 +118,7 @@ impl Author {
         }
     }
 
-    /// A row with a number by itself, then some that go on from it.
+    /// Adds a row with a given counter number, then a statement that may continue from it.
     fn counted(&mut self, all: &mut Vec<String>) {
         self.counter += COUNTER_STEP;
         all.push(format!(
@@ -137,13 +139,13 @@ impl Author {
         });
     }
 
-    /// Two ids.
+    /// Returns two ids, at most `width` apart.
     fn ids(&mut self, width: i64) -> (i64, i64) {
         let from = self.dice.between(0, MOST);
         (from, from + self.dice.between(0, width))
     }
 
-    /// Some rows of a table.
+    /// Returns a condition that selects some rows of a table.
     fn condition(&mut self, of: &str, width: i64) -> String {
         let (from, to) = self.ids(width);
         let dice = &mut self.dice;
@@ -163,7 +165,7 @@ impl Author {
         }
     }
 
-    /// A change of one table.
+    /// Returns a change of one table.
     fn change(&mut self, table: Table) -> String {
         let name = table.name;
         let column = FREE[self.dice.below(FREE.len() as u32) as usize];
@@ -188,7 +190,8 @@ impl Author {
                 let condition = self.condition("", 30);
                 format!("UPDATE {name} SET a = a + 1, {column} = {value} WHERE {condition}")
             }
-            // Two rows never get one number, whatever the order; one may be in the way of another.
+            // If the table has a unique key of `u`, it refuses the second row with this number, in whatever order the
+            // rows come.
             12 => {
                 let (id, u) = (self.dice.between(0, MOST), self.dice.between(0, 9_999));
                 format!(
@@ -196,7 +199,7 @@ impl Author {
                     id + 2
                 )
             }
-            // Keys move, some over each other.
+            // Keys move, some over others.
             13 if table.has_unique_ids => {
                 let (from, to) = self.ids(20);
                 let ignore = ["", " IGNORE"][self.dice.below(2) as usize];
@@ -238,7 +241,8 @@ impl Author {
         rows.join(", ")
     }
 
-    /// Rows of one table that have one in another: by its `id`, so each has one at most.
+    /// Returns a change of a table's rows that are joined with another table by its `id`, so each has one partner at
+    /// most.
     fn join(&mut self) -> String {
         let (outer, mut inner) = (self.table(), self.table_of_ids());
         while inner.name == outer.name {
@@ -257,7 +261,7 @@ impl Author {
         }
     }
 
-    /// A transaction in two phases, or in one.
+    /// Adds a distributed transaction, committed in two phases or in one.
     fn distributed(&mut self, all: &mut Vec<String>) {
         let id = format!("'changes {ENGINE}'");
         all.push(format!("XA START {id}"));
@@ -279,7 +283,7 @@ impl Author {
         }
     }
 
-    /// A change that has nothing to do with another table.
+    /// Returns a change of `table` that does not name the table `other`.
     fn change_without(&mut self, table: Table, other: &str) -> String {
         loop {
             let statement = self.change(table);
@@ -289,8 +293,9 @@ impl Author {
         }
     }
 
-    /// Changes of one table while the session has locked it. Not of the temporary one, of which InnoDB keeps a part of
-    /// what failed then.
+    /// Adds changes of one table while the session has locked it.
+    ///
+    /// It omits the temporary table: within LOCK TABLES, InnoDB keeps a part of a failed statement's changes there.
     fn locked(&mut self, all: &mut Vec<String>) {
         let mut table = self.table();
         while table.is_temporary {
@@ -298,13 +303,13 @@ impl Author {
         }
         all.push(format!("LOCK TABLES {} WRITE", table.name));
         for _ in 0..1 + self.dice.below(6) {
-            // Another table that it reads is refused, by the server.
+            // The server refuses a statement that reads a table without a lock.
             all.push(self.change_without(table, "scratch"));
         }
         all.push("UNLOCK TABLES".to_owned());
     }
 
-    /// Changes of a table while it has a column more, for rows that were there before and for new ones.
+    /// Adds changes of a table while it has an additional column, to old rows and to new ones.
     fn altered(&mut self, all: &mut Vec<String>) {
         let table = self.table();
         let name = table.name;

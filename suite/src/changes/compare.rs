@@ -1,4 +1,4 @@
-//! Running every statement on both engines, and comparing what comes of it.
+//! Runs every statement on both engines and compares the outcomes.
 
 use std::fmt;
 
@@ -18,40 +18,40 @@ use crate::pushdown::answer::{
 };
 use crate::runner::interrupt;
 
-/// One in so many statements must be done at least, or the comparison says little.
+/// At least one in this many statements must succeed, or the comparison says little.
 const LEAST_DONE: u64 = 3;
-/// Statements that are told of those before a difference, at most.
+/// The most statements that a report lists before a difference.
 const MOST_TOLD: usize = 60;
 
-/// How many statements, and which.
+/// The number of statements, and the seed.
 #[derive(Debug, Clone, Copy)]
 pub struct Request {
-    /// Statements.
+    /// The number of statements.
     pub statements: u64,
-    /// Of rows and statements.
+    /// The seed of the rows and statements.
     pub seed: u64,
 }
 
-/// What came of it.
+/// The result of the comparison.
 #[derive(Debug, Clone, Default)]
 pub struct Outcome {
     /// Statements run on both engines.
     pub statements: u64,
-    /// Of these, how many ended with the same error on both.
+    /// The number of those that ended with the same error on both.
     pub refused: u64,
-    /// Rows that they changed.
+    /// Rows that the statements changed.
     pub changed: u64,
     /// How often all tables were read and compared.
     pub looks: u64,
-    /// Rows of InnoDB's that were compared.
+    /// The number of InnoDB's rows that were compared.
     pub rows: u64,
     seed: u64,
-    /// What differs; then the latest statements, from the last look at which nothing did.
+    /// The difference, then the latest statements since the last look without one.
     pub different: Vec<String>,
 }
 
 impl Outcome {
-    /// Whether nothing differs, and enough was done to say so.
+    /// Returns whether nothing differs, and enough statements succeeded to prove it.
     #[must_use]
     pub fn held(&self) -> bool {
         let done = self.statements - self.refused;
@@ -85,10 +85,10 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// What came of a statement.
+/// The outcome of a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Done {
-    /// So many rows were changed.
+    /// The number of changed rows.
     Rows(u64),
     /// The number of an error.
     Error(u16),
@@ -130,7 +130,7 @@ impl Side {
     }
 }
 
-/// Whether the number of rows that a statement changed is known beforehand.
+/// Returns whether the number of changed rows must be the same on both engines.
 fn is_change(sql: &str) -> bool {
     ["INSERT", "REPLACE", "UPDATE", "DELETE"]
         .iter()
@@ -183,7 +183,7 @@ pub fn run(request: &Request, server: &Hosted, mut told: impl FnMut(&str)) -> Re
     Ok(pair.outcome)
 }
 
-/// Both engines' sessions.
+/// The sessions of both engines.
 struct Pair {
     innodb: Side,
     peregrine: Side,
@@ -193,7 +193,7 @@ struct Pair {
 }
 
 impl Pair {
-    /// Runs a statement on both, unless they differ already.
+    /// Runs a statement on both engines, unless they already differ.
     fn run(&mut self, sql: &str) -> Result<()> {
         if !self.outcome.different.is_empty() {
             return Ok(());
@@ -213,7 +213,7 @@ impl Pair {
         Ok(())
     }
 
-    /// Reads all tables, and compares: whole rows by every index, and what the entries hold by themselves.
+    /// Reads and compares all tables: whole rows by every index, and the indexes' own columns.
     fn look(&mut self) -> Result<()> {
         if !self.outcome.different.is_empty() {
             return Ok(());
@@ -247,7 +247,7 @@ impl Pair {
         hosted::run_all(&mut self.peregrine.connection, &[setting])
     }
 
-    /// What InnoDB says.
+    /// Returns InnoDB's answer.
     fn right(&mut self, query: &str) -> Result<Answer> {
         match self.innodb.ask(query)? {
             Answer::Error(number) => {
@@ -268,7 +268,7 @@ impl Pair {
     }
 
     fn differs(&mut self, told: String) {
-        // From the first on the tables are no longer the same.
+        // After the first difference the tables are not the same, so later ones say nothing.
         if self.outcome.different.is_empty() {
             self.outcome.different.push(told);
             let first = self.since.len().saturating_sub(MOST_TOLD);

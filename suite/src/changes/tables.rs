@@ -3,27 +3,27 @@
 use crate::dice::Dice;
 use crate::engines::Engine;
 
-/// Ids lie between 0 and this.
+/// The largest id; the smallest is 0.
 pub const MOST: i64 = 2_000;
-/// Rows that are put into each table at the beginning, at most.
+/// The most rows that each table begins with.
 const ROWS: u32 = 300;
 
-/// Columns that statements write; the others are worked out from them, or by triggers.
+/// Columns that statements write; the server or triggers compute the others.
 pub const WRITTEN: &str = "id, a, b, t, h, e, s, i, d, f, u";
-/// What is read of a row: bytes as digits, for an answer is a text.
+/// The columns that the comparison reads, with bytes in hexadecimal because an answer is text.
 pub const SHOWN: &str = "id, a, b, t, HEX(h), e, s, i + 0, d, f, u, n, g, st";
-/// Columns that are in no unique key, and that no join looks at.
+/// Columns that are in no unique key and in no join condition.
 pub const FREE: [&str; 7] = ["t", "h", "e", "s", "i", "d", "f"];
 
-/// A table of all columns.
+/// A table with all columns.
 #[derive(Debug, Clone, Copy)]
 pub struct Table {
     pub name: &'static str,
-    /// Its keys. Each but `keyless` has one that makes `id` unique.
+    /// Its keys; in each table but `keyless`, one of them makes `id` unique.
     keys: &'static str,
-    /// How it is divided.
+    /// Its partitions.
     partitions: &'static str,
-    /// Whether it is the session's own.
+    /// Whether it is a temporary table.
     pub is_temporary: bool,
     /// Whether no two rows have the same `id`.
     pub has_unique_ids: bool,
@@ -39,7 +39,7 @@ const fn table(name: &'static str, keys: &'static str, partitions: &'static str)
     }
 }
 
-/// The tables of all columns.
+/// The tables with all columns.
 pub const TABLES: [Table; 6] = [
     table(
         "plain",
@@ -67,8 +67,9 @@ pub const TABLES: [Table; 6] = [
     },
 ];
 
-/// What the triggers of `watched` write, and the table with a counter: their names, what is read of a row, and
-/// their definitions.
+/// The table that the triggers of `watched` write, and the table with a counter.
+///
+/// Each entry has the name, the columns that the comparison reads, and the definition.
 const OTHERS: [(&str, &str, &str); 2] = [
     (
         "notes",
@@ -82,14 +83,14 @@ const OTHERS: [(&str, &str, &str); 2] = [
     ),
 ];
 
-/// The names of all tables, and what is read of a row.
+/// Returns the names of all tables, and the columns that the comparison reads.
 pub fn all() -> Vec<(&'static str, &'static str)> {
     let tables = TABLES.iter().map(|table| (table.name, SHOWN));
     let others = OTHERS.iter().map(|(name, shown, _)| (*name, *shown));
     tables.chain(others).collect()
 }
 
-/// Makes the tables of an engine in the connection's schema, and their triggers.
+/// Returns the statements that make an engine's tables and their triggers.
 pub fn definitions(engine: Engine) -> Vec<String> {
     const COLUMNS: &str = "id INT NOT NULL, a INT, b VARCHAR(20), t TEXT, h BLOB, e ENUM('x', 'y', 'z'), \
          s SET('p', 'q', 'r'), i BIT(13), d DECIMAL(12,3), f DOUBLE, u INT, n INT NOT NULL DEFAULT 0, \
@@ -99,7 +100,7 @@ pub fn definitions(engine: Engine) -> Vec<String> {
         .iter()
         .map(|table| {
             let temporary = if table.is_temporary { "TEMPORARY " } else { "" };
-            // The engine that says what is right needs no more than it is sure to do well.
+            // InnoDB serves as the reference, so it gets no key on a virtual column.
             let on_virtual = match engine {
                 Engine::Peregrine if !table.is_temporary => ", KEY g (g)",
                 _ => "",
@@ -113,7 +114,8 @@ pub fn definitions(engine: Engine) -> Vec<String> {
     statements.extend(OTHERS.iter().map(|(table, _, definition)| {
         format!("CREATE TABLE {table} ({definition}) ENGINE = {name} CHARACTER SET utf8mb4")
     }));
-    // One row in some fails when it is there already: the statement takes all back, the notes too.
+    // Some triggers refuse a row after they have written a note. The engine must roll back the whole statement, notes
+    // too.
     let refuses = "IF NEW.a = 13 THEN SIGNAL SQLSTATE '45000'; END IF;";
     let triggers = [
         "CREATE TRIGGER numbered BEFORE UPDATE ON watched FOR EACH ROW SET NEW.n = OLD.n + 1".to_owned(),
@@ -132,7 +134,7 @@ pub fn definitions(engine: Engine) -> Vec<String> {
     statements
 }
 
-/// Statements that fill the tables, the same on each engine.
+/// Returns the statements that fill the tables, the same for each engine.
 pub fn filling(dice: &mut Dice) -> Vec<String> {
     let mut statements = Vec::new();
     for table in TABLES {
@@ -148,7 +150,7 @@ pub fn filling(dice: &mut Dice) -> Vec<String> {
     statements
 }
 
-/// A value for a column, as SQL has it.
+/// Returns a random value for a column, as SQL text.
 pub fn value(dice: &mut Dice, column: &str) -> String {
     if dice.below(9) == 0 && column != "id" {
         return "NULL".to_owned();
@@ -180,13 +182,13 @@ pub fn value(dice: &mut Dice, column: &str) -> String {
         "s" => one_of(dice, &["''", "'p'", "'p,r'", "'q'", "'p,q,r'"]),
         "i" => dice.below(8_192).to_string(),
         "d" => format!("{}.{:03}", dice.between(-999, 9_999), dice.below(1_000)),
-        // Quarters are the same in every notation.
+        // All notations show quarters alike.
         "f" => format!("{}", dice.between(-400, 400) as f64 / 4.0),
         _ => dice.between(0, 9_999).to_string(),
     }
 }
 
-/// A row, as SQL has it.
+/// Returns a random row, as SQL text.
 pub fn row(dice: &mut Dice) -> String {
     let values: Vec<String> = WRITTEN
         .split(", ")

@@ -1,4 +1,4 @@
-//! A disk in memory whose bytes can be changed behind the engine's back.
+//! A disk in memory; tests can change its bytes without the engine.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use peregrine::os::{DirLock, File, LockMode, OpenMode, Os};
 use peregrine::{Error, Result};
 
-/// The disk. Clones share it; [`Disk::copy`] makes another.
+/// A disk in memory; clones share its content, and [`Disk::copy`] makes another disk.
 #[derive(Clone, Debug)]
 pub struct Disk {
     files: Arc<Mutex<BTreeMap<PathBuf, Arc<Content>>>>,
@@ -45,7 +45,7 @@ struct Lock;
 impl DirLock for Lock {}
 
 impl Disk {
-    /// An empty disk, whose random numbers follow from `seed`.
+    /// Creates an empty disk; `seed` determines its random numbers.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Disk {
@@ -64,13 +64,13 @@ impl Disk {
         found.ok_or_else(|| missing("open", path))
     }
 
-    /// As an operating system.
+    /// Returns the disk as an operating system.
     #[must_use]
     pub fn os(&self) -> Arc<dyn Os> {
         Arc::new(self.clone())
     }
 
-    /// Another disk with the same bytes, as of this moment.
+    /// Returns another disk with the bytes that this one has at the call.
     #[must_use]
     pub fn copy(&self) -> Disk {
         let files = self.files();
@@ -85,8 +85,7 @@ impl Disk {
         }
     }
 
-    /// The bytes from `offset` on, as many as there are up to `len`; none of a file that is not
-    /// there.
+    /// Returns up to `len` bytes from `offset` on; fewer at the file's end, none if the file is missing.
     #[must_use]
     pub fn read(&self, path: &Path, offset: u64, len: u64) -> Vec<u8> {
         let Ok(content) = self.content(path) else {
@@ -99,7 +98,7 @@ impl Disk {
         })
     }
 
-    /// Puts bytes into a file that is long enough.
+    /// Overwrites bytes of a file; does nothing if the file is too short.
     pub fn overwrite(&self, path: &Path, offset: u64, data: &[u8]) {
         if let Ok(content) = self.content(path) {
             content.change(|bytes| {

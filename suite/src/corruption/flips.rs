@@ -1,4 +1,4 @@
-//! Every bit of a part flipped, one at a time; and parts that are stale or in the wrong place.
+//! Flips every bit of a part, one at a time, and replaces parts by stale or misplaced bytes.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -18,13 +18,12 @@ use super::world::{
 use super::{interrupted, sampled, store, unexpected, Request};
 use crate::error::{Result, SuiteError};
 
-/// Bytes of a block of the log.
+/// Bytes in a block of the log.
 const BLOCK: u64 = 4096;
-/// Unused blocks of the log that are damaged: each flip there costs a search for marks up to the
-/// log's end.
+/// The number of damaged unused log blocks; each flip there costs a search for marks up to the log's end.
 const UNUSED_BLOCKS: u64 = 1;
 
-/// A kind of part, in words.
+/// Returns the kind of a part, in words.
 pub(super) fn kind_of(store: &Store, part: &Part) -> &'static str {
     match part.kind {
         PartKind::Header(_) => "header",
@@ -41,7 +40,7 @@ pub(super) fn kind_of(store: &Store, part: &Part) -> &'static str {
     }
 }
 
-/// A page's tree; 0 for undo.
+/// Returns the number of a page's tree; 0 for undo.
 pub(super) fn tree_of(page: &[u8]) -> u32 {
     u32::from_le_bytes([page[16], page[17], page[18], page[19]])
 }
@@ -59,7 +58,7 @@ fn page_kind(page: &[u8]) -> &'static str {
     }
 }
 
-/// The parts of a disk by kind.
+/// Returns the parts of a disk by kind.
 pub(super) fn parts(disk: &Disk) -> Result<BTreeMap<&'static str, Vec<Part>>> {
     let store = store(disk).map_err(|error| unexpected(&error))?;
     let mut parts: BTreeMap<&'static str, Vec<Part>> = BTreeMap::new();
@@ -73,7 +72,7 @@ pub(super) fn data() -> PathBuf {
     world::dir().join("data")
 }
 
-/// Does `work` on every item, on all processors, each on a disk of its own.
+/// Runs `work` on every item, on all processors, each thread with its own copy of the disk.
 fn everywhere<T: Sync>(
     disk: &Disk,
     items: &[T],
@@ -104,10 +103,10 @@ fn everywhere<T: Sync>(
     total.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Flips every bit of sampled parts, and moves sampled parts about.
+/// Flips every bit of sampled parts, and replaces sampled parts by other bytes.
 ///
 /// # Errors
-/// [`SuiteError::Interrupted`]; errors of the engine where nothing is damaged.
+/// [`SuiteError::Interrupted`]; errors of the engine on undamaged data.
 pub fn run(
     request: &Request,
     world: &World,
@@ -134,7 +133,7 @@ pub fn run(
     flip_log(request, world, told, outcome)
 }
 
-/// Every bit of a page's image, as a statement would read it.
+/// Flips every bit of a page's image and reads the page as a statement reads it.
 fn flip_page(disk: &Disk, part: &Part) -> Result<Count> {
     let PartKind::Page(id) = part.kind else {
         return Ok(Count::default());
@@ -156,14 +155,13 @@ fn flip_page(disk: &Disk, part: &Part) -> Result<Count> {
     Ok(count)
 }
 
-/// Whether the error says which page of which file is wrong, and where it stands.
+/// Returns whether the error names the damaged page, its file and its offset `at`.
 pub(super) fn is_reported(read: &peregrine::Result<()>, id: PageId, at: u64) -> bool {
     matches!(read, Err(Error::Corrupt { file, offset, page: Some(page), .. })
         if *page == id && *offset == at && *file == data())
 }
 
-/// Every bit of a header, of the checkpoint record, or of a chunk of the place table, as opening
-/// reads it.
+/// Flips every bit of a header, of the checkpoint record, or of a chunk of the place table, and opens the store.
 fn flip_part(disk: &Disk, part: &Part) -> Result<Count> {
     let file = data();
     let (_, meta) =
@@ -184,7 +182,7 @@ fn flip_part(disk: &Disk, part: &Part) -> Result<Count> {
             Ok((store, _)) if !store.damaged_headers().is_ok_and(|d| d.is_empty()) => {
                 count.detected += 1;
             }
-            // Behind the record's end, up to the end of its last unit.
+            // The bit is behind the record's end, in the unused rest of its last unit.
             Ok((_, found)) if part.kind == PartKind::Record && found == meta => count.harmless += 1,
             _ => count.undetected += 1,
         }
@@ -193,8 +191,10 @@ fn flip_part(disk: &Disk, part: &Part) -> Result<Count> {
     Ok(count)
 }
 
-/// What stood in a page's place before (its write got lost), what stood of the page elsewhere (an
-/// old image in the right place), and another page's image (a write in the wrong place).
+/// Replaces pages by other bytes and reads them.
+///
+/// The bytes are those at the same offset in the older database (a lost write) and an older image of the same page.
+/// They are also the image of another page (a misplaced write), and zeros.
 fn move_pages(world: &World, chosen: &[Part], all: &[Part], outcome: &mut Outcome) -> Result<()> {
     let older = store(&world.older).map_err(|error| unexpected(&error))?;
     let older_parts: BTreeMap<u64, Part> = older
@@ -251,13 +251,13 @@ fn move_pages(world: &World, chosen: &[Part], all: &[Part], outcome: &mut Outcom
     Ok(())
 }
 
-/// Where the log that recovery reads stands, and what it has.
+/// The log that recovery reads: its place and its records.
 struct LogPlace {
     database: u64,
-    /// Where recovery begins to read.
+    /// The position from which recovery reads.
     from: u64,
     records: Vec<LogRecord>,
-    /// Bytes of the stream in a segment.
+    /// Bytes of the log's stream in a segment.
     capacity: u64,
 }
 
@@ -275,7 +275,7 @@ impl LogPlace {
             capacity: 0,
         };
         let mut number = 0;
-        // The first segments may be recycled by now: all have one size.
+        // The log may have recycled its first segments; all segments have one size.
         let mut bytes = segment;
         while bytes == 0 && number < 10_000 {
             number += 1;
@@ -296,7 +296,7 @@ impl LogPlace {
         Log::read_only(disk.os(), &dir, self.database, Lsn(from))?.collect()
     }
 
-    /// File and bit of a position.
+    /// Returns the file and the bit of a position.
     fn locate(&self, position: u64) -> (PathBuf, u64) {
         let (number, within) = (position / self.capacity, position % self.capacity);
         (segment_path(number), (BLOCK + within) * 8)
@@ -324,7 +324,7 @@ fn flip_log(
         })
         .collect();
     let mut chosen = sampled(&blocks, request.samples, request.seed);
-    // The log's beginning and its end are what is special.
+    // The log's first and last blocks are special, so they are always among the chosen ones.
     if request.samples > 0 {
         chosen.extend(blocks.iter().rev().take(UNUSED_BLOCKS as usize + 1));
         chosen.extend(blocks.first());
@@ -366,9 +366,9 @@ fn flip_log(
     move_blocks(request, world, &log, &blocks, outcome)
 }
 
-/// Reads the log from the record before a block on; whether it is as it was.
+/// Reads the log from the record before a block on, and compares it with the undamaged log.
 fn look(disk: &Disk, log: &LogPlace, block: u64) -> Verdict {
-    // Records further ahead are not touched by what stands here.
+    // Damage in this block does not affect records before it.
     let first = log.records.partition_point(|record| record.end.0 <= block);
     let from = log
         .records
@@ -380,7 +380,7 @@ fn look(disk: &Disk, log: &LogPlace, block: u64) -> Verdict {
         Err(Error::Corrupt { .. }) => Verdict::Detected,
         Err(_) => Verdict::Wrong,
         Ok(records) if records[..] == log.records[skipped..] => Verdict::Same,
-        // A prefix of what was there.
+        // The records are a prefix of the undamaged ones.
         Ok(records) if log.records[skipped..].starts_with(&records) => {
             match skipped + records.len() + 1 == log.records.len() {
                 true => Verdict::LastLost,
@@ -428,7 +428,7 @@ fn flip_block(disk: &Disk, log: &LogPlace, block: u64) -> Result<Count> {
     Ok(count)
 }
 
-/// Blocks of the log that are stale, zero, or another's.
+/// Replaces blocks of the log by stale blocks, other blocks and zeros.
 fn move_blocks(
     request: &Request,
     world: &World,

@@ -1,11 +1,9 @@
-//! Damage of every kind, done on purpose: each must be found, and must not reach further than it has
-//! to.
+//! Deliberate damage of every kind: the engine must find each fault and contain it.
 //!
-//! A database in memory, crashed in the middle of work, is damaged one fault at a time: every bit of
-//! sampled parts of each kind is flipped; writes are lost, so that something old stands there;
-//! writes go to the wrong place. After each the part is read as the engine reads it. For some of the
-//! faults the whole database is opened, checked and dumped too, and what comes out compared with what
-//! must be there.
+//! The database is in memory and has crashed in the middle of work. The tests damage it by one fault at a time: they
+//! flip every bit of sampled parts of each kind, undo writes so that old bytes remain, and put writes in the wrong
+//! place. After each fault they read the part as the engine reads it. For some faults they also open, check and dump
+//! the whole database, and compare the rows with the expected ones.
 
 pub mod disk;
 pub mod flips;
@@ -21,26 +19,26 @@ pub use outcome::Outcome;
 use crate::error::{Result, SuiteError};
 use crate::runner::interrupt;
 
-/// What to do.
+/// A request for damage.
 #[derive(Clone, Copy, Debug)]
 pub struct Request {
     /// How many parts of each kind are damaged bit by bit.
     pub samples: usize,
-    /// How many parts of each kind are damaged with a look at the whole database.
+    /// How many parts of each kind are damaged with a test of the whole database.
     pub planted: usize,
-    /// Of the content, and of which parts are taken.
+    /// The seed of the content, and of the choice of parts.
     pub seed: u64,
 }
 
-/// The engine's errors where none must be.
+/// Turns an error of the engine on undamaged data into the suite's error.
 pub(crate) fn unexpected(error: &peregrine::Error) -> SuiteError {
     SuiteError::Server(format!("the engine, without any damage: {error}"))
 }
 
-/// Damages, and counts what was found.
+/// Damages the database and counts the faults found.
 ///
 /// # Errors
-/// [`SuiteError::Interrupted`]; errors of the engine where nothing is damaged.
+/// [`SuiteError::Interrupted`]; errors of the engine on undamaged data.
 pub fn run(request: &Request, told: impl Fn(&str) + Sync) -> Result<Outcome> {
     told("making a database, and crashing it");
     let world = world::make(request.seed)?;
@@ -58,7 +56,7 @@ fn interrupted() -> Result<()> {
     Ok(())
 }
 
-/// `most` of the items, spread by the seed over all of them.
+/// Returns up to `most` of the items, spread evenly over all of them, from an offset that the seed gives.
 fn sampled<T: Clone>(items: &[T], most: usize, seed: u64) -> Vec<T> {
     if items.len() <= most {
         return items.to_vec();
@@ -69,12 +67,12 @@ fn sampled<T: Clone>(items: &[T], most: usize, seed: u64) -> Vec<T> {
         .collect()
 }
 
-/// Opens the store of a disk to look at it.
+/// Opens the store of a disk read-only.
 fn store(disk: &disk::Disk) -> peregrine::Result<Store> {
     Ok(Store::open_read_only(disk.os(), world::dir())?.0)
 }
 
-/// Opens a disk's database to dump it.
+/// Opens a disk's database for a dump.
 fn dump(disk: &disk::Disk) -> peregrine::Result<Dump> {
     Dump::open_on(disk.os(), world::dir())
 }

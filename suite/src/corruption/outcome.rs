@@ -1,22 +1,22 @@
-//! What the damage did, counted, and the one line about it.
+//! Counts the effects of the damage, and summarizes them in one line.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// What became of faults of one kind.
+/// The effects of faults of one kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Count {
-    /// Parts that were damaged.
+    /// Damaged parts.
     pub parts: u64,
-    /// Faults, one at a time.
+    /// Faults; each was tried alone.
     pub faults: u64,
-    /// Found.
+    /// Faults that the engine found.
     pub detected: u64,
-    /// Not found, and nothing is different by it.
+    /// Faults that the engine did not find and that change nothing.
     pub harmless: u64,
-    /// The last write of the log is gone, whole: nothing is left that says that it had been there.
+    /// Faults that removed the last record of the log completely, so nothing shows that the log had it.
     pub last_lost: u64,
-    /// Neither.
+    /// All other faults.
     pub undetected: u64,
 }
 
@@ -36,19 +36,19 @@ impl Count {
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
     seed: u64,
-    /// Every bit flipped, by kind of part.
+    /// Faults of one flipped bit, by kind of part.
     pub flips: BTreeMap<&'static str, Count>,
     /// Stale and misplaced parts, by kind of fault.
     pub moved: BTreeMap<&'static str, Count>,
-    /// Faults after which the whole database was looked at.
+    /// Faults after which the whole database was tested.
     pub planted: u64,
-    /// What must not be: faults that were not found, wrong rows, rows that are missing though their
-    /// pages are whole, tables that suffer from another's damage.
+    /// Failures: faults that were not found, wrong rows, missing rows of undamaged pages, and tables that suffer from
+    /// another table's damage.
     pub wrong: Vec<String>,
 }
 
 impl Outcome {
-    /// Nothing damaged yet.
+    /// Creates an outcome without faults.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Outcome {
@@ -60,12 +60,13 @@ impl Outcome {
     fn undetected(&self) -> u64 {
         let counts = self.flips.values().chain(self.moved.values());
         let undetected: u64 = counts.map(|count| count.undetected).sum();
-        // A flipped bit leaves enough of the log's last write to tell.
+        // A single flipped bit leaves enough of the log's last write to detect the fault, so `last_lost` is a failure
+        // here.
         let flips = self.flips.values().map(|count| count.last_lost);
         undetected + flips.sum::<u64>()
     }
 
-    /// Whether there were faults, and every one was found or harmless, and reached no further than it had to.
+    /// Returns whether there were faults, every fault was found or harmless, and none reached further than it had to.
     #[must_use]
     pub fn held(&self) -> bool {
         let mut counts = self.flips.values().chain(self.moved.values());

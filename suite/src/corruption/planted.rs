@@ -1,4 +1,4 @@
-//! A fault, and then a look at the whole database: it is checked, opened and read, and dumped.
+//! Plants a fault, then tests the whole database: checks it, dumps it, opens and reads it.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -17,22 +17,22 @@ use super::world::{
 use super::{dump, interrupted, sampled, store, unexpected, Request};
 use crate::error::{Result, SuiteError};
 
-/// What a fault may do.
+/// The effect that a fault may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reach {
-    /// The older header: nothing at all.
+    /// The older header: no effect.
     Nothing,
-    /// The whole database can't be opened: what all tables need.
+    /// A part that all tables need: the whole database can't be opened.
     All,
-    /// A page of one table (a place in [`TABLES`]), of one of its trees.
+    /// A page in a tree of one table (an index into [`TABLES`]).
     Table(usize, Tree),
-    /// Undo: what was running at the last checkpoint can't be taken back.
+    /// Undo: recovery can't roll back the transactions that ran at the last checkpoint.
     Undo,
-    /// Definitions of tables.
+    /// The definitions of tables.
     Definitions,
 }
 
-/// Sentences about one fault; the first tell enough.
+/// The most messages about one fault; the first ones say enough.
 const MOST_SAID: usize = 5;
 
 struct Fault {
@@ -40,14 +40,14 @@ struct Fault {
     reach: Reach,
     offset: u64,
     bytes: Vec<u8>,
-    /// Rows that may be missing from a dump.
+    /// The most rows that a dump may lack.
     most_missing: usize,
 }
 
-/// Without any fault everything must be there.
+/// Tests that all rows are there without any fault.
 ///
 /// # Errors
-/// [`SuiteError::Server`] when it is not.
+/// [`SuiteError::Server`] if they are not.
 pub fn sound(world: &World) -> Result<()> {
     let fault = Fault {
         what: "without any fault".into(),
@@ -67,7 +67,7 @@ pub fn sound(world: &World) -> Result<()> {
 /// Plants faults in sampled parts of each kind, one at a time.
 ///
 /// # Errors
-/// [`SuiteError::Interrupted`]; errors of the engine where nothing is damaged.
+/// [`SuiteError::Interrupted`]; errors of the engine on undamaged data.
 pub fn run(
     request: &Request,
     world: &World,
@@ -125,14 +125,14 @@ pub fn run(
     Ok(())
 }
 
-/// A bit flipped in a part, and, where something else stood there before, that.
+/// Returns a fault that flips a bit of a part and, if a page had other bytes before, a fault that restores these.
 fn plant(world: &World, kind: &str, part: &Part, n: u64) -> Result<Vec<Fault>> {
     let disk = &world.crashed;
     let file = data();
     let now = disk.read(&file, part.offset, part.len);
     let (reach, most_missing) = reach(world, part)?;
     let mut flipped = now.clone();
-    // The rest of the record's last unit means nothing.
+    // The rest of the record's last unit is unused.
     let within = match part.kind {
         PartKind::Record => 48,
         _ => part.len,
@@ -172,7 +172,7 @@ fn newer_header(disk: &Disk) -> u64 {
 
 fn reach(world: &World, part: &Part) -> Result<(Reach, usize)> {
     let id = match part.kind {
-        // Without the newer one the older one counts, whose log may be gone by now.
+        // Without the newer header the older one counts, and the log may have recycled the records that it needs.
         PartKind::Header(slot) if slot == newer_header(&world.crashed) => {
             return Ok((Reach::All, usize::MAX))
         }
@@ -234,7 +234,7 @@ fn checked(disk: &Disk, fault: &Fault, say: &mut dyn FnMut(String)) {
     }
 }
 
-/// Compares rows found with those that must be there; returns how many are missing.
+/// Compares found rows with the expected ones, reports wrong ones, and returns how many are missing.
 fn compare(expected: &Rows, found: &Rows, how: &str, say: &mut dyn FnMut(String)) -> usize {
     for (id, row) in found
         .iter()
@@ -277,7 +277,8 @@ fn dumped(disk: &Disk, world: &World, fault: &Fault, say: &mut dyn FnMut(String)
             say(format!("dump of {table} ends with {error}"));
         }
         if fault.reach == Reach::All && told {
-            // The checkpoint before, without the log that goes with it: what was committed then.
+            // The dump may come from the previous checkpoint without its log. Any row that was once committed is right
+            // then.
             found.retain(|id, row| !world.was(table, *id, row));
         }
         let missing = compare(expected, &found, &format!("dump of {table}"), say);
@@ -318,8 +319,7 @@ fn opened(disk: &Disk, world: &World, fault: &Fault, say: &mut dyn FnMut(String)
         Err(error) => return say(format!("opening ends with {error}")),
     };
     if fault.reach != Reach::All {
-        // What recovery has written must not make rows wrong, and loses none but those that it
-        // could not take back.
+        // Recovery's writes must not make rows wrong. They may lose only the rows that recovery could not roll back.
         let left = Fault {
             what: String::new(),
             bytes: Vec::new(),
@@ -353,7 +353,7 @@ fn opened(disk: &Disk, world: &World, fault: &Fault, say: &mut dyn FnMut(String)
             error => say(format!("reading {table} ends with {error}")),
         }
     }
-    // The others go on working.
+    // The undamaged tables stay usable.
     for (n, table) in TABLES.into_iter().enumerate() {
         if own == Some(n) || errors.contains_key(&n) {
             if let Err(error) = db.drop_table(table) {
@@ -385,7 +385,7 @@ fn opened(disk: &Disk, world: &World, fault: &Fault, say: &mut dyn FnMut(String)
     }
 }
 
-/// Reads a table by every index; the error at which that ended. Wrong rows are said.
+/// Reads a table by every index, reports wrong rows, and returns the first error.
 fn tables_error(
     db: &Database,
     content: &Content,
@@ -413,7 +413,7 @@ fn tables_error(
     first
 }
 
-/// A row that is not among the others.
+/// Inserts a row with a new id.
 fn write(db: &Database, table: &str) -> peregrine::Result<()> {
     let open = db.table(table)?;
     let mut txn = db.begin(Isolation::ReadCommitted);

@@ -1,4 +1,4 @@
-//! The database that is damaged: three tables, and what must be in them.
+//! The database that the tests damage: three tables, and their expected rows.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -23,9 +23,9 @@ pub type Rows = BTreeMap<u64, Row>;
 /// Rows by table.
 pub type Content = BTreeMap<&'static str, Rows>;
 
-/// The tables, in the order in which they are created: so the trees of each are known by number.
+/// The tables, in the order of their creation, which determines the numbers of their trees.
 pub const TABLES: [&str; 3] = ["letters", "numbers", "heap"];
-/// The trees of each: clustered, then indexes, then large values.
+/// The trees of each table: clustered, then indexes, then large values.
 pub const TREES: [&[Tree]; 3] = [
     &[Tree::Clustered, Tree::Index, Tree::Large],
     &[Tree::Clustered, Tree::Index],
@@ -36,7 +36,7 @@ pub const FIRST_TREE: u32 = 16;
 /// The number of the catalog's tree.
 pub const CATALOG: u32 = 1;
 
-/// What a tree is for.
+/// The purpose of a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Tree {
     /// Rows.
@@ -47,7 +47,7 @@ pub enum Tree {
     Large,
 }
 
-/// The table (a place in [`TABLES`]) and the use of a tree.
+/// Returns the table (an index into [`TABLES`]) and the purpose of a tree.
 #[must_use]
 pub fn owner(tree: u32) -> Option<(usize, Tree)> {
     let mut left = tree.checked_sub(FIRST_TREE)? as usize;
@@ -60,22 +60,22 @@ pub fn owner(tree: u32) -> Option<(usize, Tree)> {
     None
 }
 
-/// Databases before and after a crash.
+/// A database as of before its crash and as of the crash.
 pub struct World {
-    /// Closed in order, earlier: what stands where later writes got lost.
+    /// A copy after an earlier clean close; its bytes are those that a lost write leaves.
     pub older: Disk,
-    /// Crashed: transactions were running at its last checkpoint, and others committed after it.
+    /// The disk at the crash; transactions were running at its last checkpoint, and others committed after it.
     pub crashed: Disk,
-    /// What was committed when it crashed.
+    /// The rows committed at the crash.
     pub content: Content,
-    /// What each row ever was.
+    /// Every committed version of each row.
     pub ever: BTreeMap<&'static str, BTreeMap<u64, Vec<Row>>>,
-    /// How many rows of each table running transactions had changed at the last checkpoint.
+    /// The most rows of each table that the transaction still open at the crash had changed.
     pub in_flight: usize,
 }
 
 impl World {
-    /// Whether a row was ever committed so.
+    /// Returns whether this version of a row was ever committed.
     #[must_use]
     pub fn was(&self, table: &str, id: u64, row: &Row) -> bool {
         let versions = self.ever.get(table).and_then(|rows| rows.get(&id));
@@ -83,13 +83,13 @@ impl World {
     }
 }
 
-/// The database's directory on the disks.
+/// Returns the database's directory on the disks.
 #[must_use]
 pub fn dir() -> &'static Path {
     Path::new("/database")
 }
 
-/// How the databases are opened.
+/// Returns the options of the databases.
 #[must_use]
 pub fn options() -> Options {
     Options {
@@ -142,7 +142,7 @@ struct Maker {
     random: ChaCha8Rng,
     content: Content,
     ever: BTreeMap<&'static str, BTreeMap<u64, Vec<Row>>>,
-    /// The last number given to a row that was inserted later.
+    /// The last id that [`Maker::change`] gave to a new row.
     next: u64,
 }
 
@@ -188,8 +188,9 @@ impl Maker {
         Ok(row)
     }
 
-    /// Changes rows of every table in a transaction that is left open. Transactions of two parts
-    /// never meet in a row.
+    /// Changes rows of every table in a transaction, and leaves it open.
+    ///
+    /// Transactions of different parts never change the same row.
     fn change(
         &mut self,
         db: &Database,
@@ -205,7 +206,7 @@ impl Maker {
             for n in 0..rows {
                 let take = self.random.next_u64() as usize % left.len().max(1);
                 match n % 5 {
-                    // Rows of a heap have no key by which they could be found again.
+                    // A heap has no key to find its rows by, so they are only inserted.
                     1..=4 if name == "heap" || left.is_empty() => {}
                     1 => {
                         let id = left.swap_remove(take);
@@ -247,14 +248,14 @@ impl Maker {
     }
 }
 
-/// Table, row, and what the row is now, if it is.
+/// Table, id, and the row after the change, or `None` for a deleted row.
 type Changes = Vec<(&'static str, u64, Option<Row>)>;
 
 fn borrowed(row: &[OwnedValue]) -> Vec<Value<'_>> {
     row.iter().map(OwnedValue::as_value).collect()
 }
 
-/// Makes the database, works on it, and crashes it.
+/// Creates the database, works on it, and copies it as a crash would leave it.
 ///
 /// # Errors
 /// Those of the engine.
@@ -276,7 +277,7 @@ fn made(seed: u64) -> peregrine::Result<World> {
         let mut txn = db.begin(Isolation::ReadCommitted);
         let mut made = Rows::new();
         for id in 1..=rows {
-            // Not in order, so that pages split as they do in life.
+            // The ids are not in order, so pages split as in real use.
             let id = id * 7919 % (rows + 1);
             made.insert(id, maker.insert(&mut txn, &table, name, id)?);
         }
@@ -291,7 +292,7 @@ fn made(seed: u64) -> peregrine::Result<World> {
     let db = Database::open_on(disk.os(), dir(), options())?;
     let (txn, changes) = maker.change(&db, 1500, 0)?;
     maker.commit(txn, changes)?;
-    // One transaction goes on over the checkpoint and the crash, one commits between the two.
+    // One transaction stays open beyond the checkpoint and the crash; another one commits between the two.
     let in_flight = 200;
     let (running, _) = maker.change(&db, in_flight, 1)?;
     let (late, changes) = maker.change(&db, 100, 2)?;
@@ -301,8 +302,8 @@ fn made(seed: u64) -> peregrine::Result<World> {
         let (txn, changes) = maker.change(&db, 20, 3)?;
         maker.commit(txn, changes)?;
     }
-    // As a log is that has rested for seconds: in one that was being written to, what is bad in the
-    // last write can't be told from a write that was torn.
+    // This is the state of a log after seconds without a write. In a log that is being written to, damage to the last
+    // write can't be told from a torn write.
     db.sync_log()?;
     let crashed = disk.copy();
     drop(running);
@@ -315,7 +316,7 @@ fn made(seed: u64) -> peregrine::Result<World> {
     })
 }
 
-/// Reads a table through a cursor over an index; with the error at which that ended, if it did.
+/// Reads a table through a cursor over an index; returns the rows, and the error that ended the scan, if any.
 pub fn read(db: &Database, name: &str, index: usize) -> (Rows, Option<peregrine::Error>) {
     let mut rows = Rows::new();
     let error = read_into(db, name, index, &mut rows).err();

@@ -1,8 +1,7 @@
-//! What the writers do, and what the tables must hold after it.
+//! The transactions of the writers, and the rows that the tables must hold after them.
 //!
-//! Every writer has rows of its own, so it knows at any time what they must be; their ids lie among
-//! those of all other writers, so all writers change the same pages. Transactions follow from the
-//! seed.
+//! Every writer has its own rows, so it always knows what they must be. Their ids lie among those of all other writers,
+//! so all writers change the same pages. The seed determines the transactions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,13 +13,13 @@ pub const ROWS: &str = "crash_rows";
 /// The table that gets one row for every committed transaction.
 pub const COMMITS: &str = "crash_commits";
 
-/// How many different rows each writer has at most.
+/// The most rows that each writer has.
 const SLOTS: u32 = 400;
 
-/// One transaction out of this many is rolled back on purpose.
+/// On average, one in this many transactions is rolled back deliberately.
 const ROLLED_BACK: u32 = 10;
 
-/// The statements that create the tables.
+/// Returns the statements that create the tables.
 #[must_use]
 pub fn create_tables(engine: &str) -> [String; 2] {
     [
@@ -36,16 +35,16 @@ pub fn create_tables(engine: &str) -> [String; 2] {
     ]
 }
 
-/// A row's contents beside its id and writer.
+/// A row's contents without its id and writer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Content {
     /// The number of the transaction that wrote it.
     pub version: u64,
-    /// Text that follows from writer and transaction, of varied length.
+    /// Text of varied length that begins with the writer's and the transaction's number.
     pub note: String,
 }
 
-/// What the tables hold of one writer.
+/// The contents of the tables for one writer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct State {
     /// Its rows by id.
@@ -59,15 +58,15 @@ pub struct State {
 pub struct Transaction {
     /// Its number, from 1 for each writer.
     pub number: u64,
-    /// Between `BEGIN` and the end.
+    /// The statements between `BEGIN` and the end.
     pub statements: Vec<String>,
-    /// Whether it is to be committed; otherwise it is rolled back on purpose.
+    /// Whether the transaction is to be committed; otherwise it is rolled back deliberately.
     pub commits: bool,
-    /// The writer's state when it is committed.
+    /// The writer's state after the commit.
     pub after: State,
 }
 
-/// Makes up a writer's transactions.
+/// Generates a writer's transactions.
 #[derive(Debug)]
 pub struct Author {
     writer: u32,
@@ -77,7 +76,7 @@ pub struct Author {
 }
 
 impl Author {
-    /// The author for one of so many writers; `round` makes its dice differ from kill to kill.
+    /// Creates the author for one of `writers` writers; `round` gives it other random numbers after each kill.
     #[must_use]
     pub fn new(seed: u64, round: u32, writer: u32, writers: u32, number: u64) -> Self {
         Self {
@@ -88,7 +87,7 @@ impl Author {
         }
     }
 
-    /// The next transaction on top of `state`.
+    /// Returns the next transaction on top of `state`.
     pub fn next(&mut self, state: &State) -> Transaction {
         self.number += 1;
         let mut after = state.clone();
@@ -155,7 +154,7 @@ impl Author {
         (!ids.is_empty()).then(|| format!("DELETE FROM {ROWS} WHERE id IN ({})", listed(&ids)))
     }
 
-    /// Up to five different ids of this writer's that are as wanted.
+    /// Draws up to five different ids of this writer for which `wanted` is true.
     fn draw(&mut self, wanted: impl Fn(u32) -> bool) -> BTreeSet<u32> {
         let tries = 1 + self.dice.below(5);
         (0..tries)

@@ -1,18 +1,18 @@
-//! How long killing goes on.
+//! The limit of a run of kills.
 
 use std::time::{Duration, Instant};
 
-/// When the rounds end.
+/// The limit after which no further round begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit {
-    /// After so many kills.
+    /// After this many kills.
     Kills(u32),
     /// After the round in which this time has passed.
     Time(Duration),
 }
 
 impl Limit {
-    /// Whether `round`, counted from 1, is not to be begun any more.
+    /// Returns whether the run ends before `round`, counted from 1.
     #[must_use]
     pub fn reached(self, round: u32, begun: Instant) -> bool {
         match self {

@@ -1,7 +1,8 @@
-//! Durability proven by force: a server ([`rounds`]), or a process with the library ([`library`]), is
-//! killed (`kill -9`) again and again while many threads write, and after each restart the tables must
-//! hold every acknowledged commit, nothing of any transaction that was not committed, and of a commit
-//! that was under way all or nothing.
+//! Proofs of durability by kills (`kill -9`).
+//!
+//! While many threads write, a server ([`rounds`]), or a process with the library ([`library`]), is killed again and
+//! again. After each restart, the tables must hold every acknowledged commit and nothing of an uncommitted transaction.
+//! A commit that was running at the kill must be there completely or not at all.
 
 pub mod history;
 pub mod library;

@@ -1,4 +1,4 @@
-//! The rounds: write, kill, restart, verify.
+//! Runs the rounds: write, kill, restart, verify.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -23,13 +23,13 @@ use crate::error::{PathContext, Result, StatementContext, SuiteError};
 use crate::runner::interrupt;
 use crate::server::{Installation, Running, Sandbox, StartOptions, Status};
 
-/// How long the writers write before a kill, in milliseconds: from and to.
+/// The time that the writers write before a kill, in milliseconds: from and to.
 const LIFETIME_MS: (u32, u32) = (300, 1_500);
 
-/// A look at the engine's files while no server runs: what is wrong with them, if anything.
+/// Checks the engine's files while no server runs, and returns the first problem, if any.
 pub type FileCheck = dyn Fn(&Path) -> Result<Option<String>>;
 
-/// What is to be done.
+/// A request for rounds of kills.
 pub struct Request<'a> {
     /// How often the server is killed.
     pub limit: Limit,
@@ -45,16 +45,15 @@ pub struct Request<'a> {
     pub cache_bytes: u64,
     /// The MariaDB to run.
     pub installation: Installation,
-    /// The Peregrine plug-in, if that is the engine.
+    /// The Peregrine plug-in, if Peregrine is the engine.
     pub plugin: Option<PathBuf>,
     /// More options for mariadbd.
     pub server_options: Vec<String>,
-    /// Looks at the server's data directory after each verified restart, while the server is
-    /// stopped.
+    /// Checks the server's data directory after each verified restart, while the server is stopped.
     pub check_files: Option<&'a FileCheck>,
 }
 
-/// What was found.
+/// The findings of all rounds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
     /// The engine.
@@ -65,24 +64,24 @@ pub struct Outcome {
     pub kills: u32,
     /// Commits acknowledged.
     pub commits: u64,
-    /// Commits under way at a kill that were there afterwards.
+    /// Commits running at a kill that the restarted server has.
     pub kept: u64,
-    /// Commits under way at a kill that were not.
+    /// Commits running at a kill that the restarted server does not have.
     pub undone: u64,
     /// Transactions that the server refused.
     pub refused: u64,
-    /// The first reason it gave.
+    /// The server's first reason for a refusal.
     pub reason: Option<String>,
     /// The longest restart, recovery included, in seconds.
     pub longest_restart_s: f64,
-    /// Whether the engine's files were looked at, too.
+    /// Whether the engine's files were checked, too.
     pub files_checked: bool,
     /// Broken promises.
     pub faults: Vec<Fault>,
 }
 
 impl Outcome {
-    /// Whether every promise was kept. A run in which hardly anything was committed proves nothing.
+    /// Returns whether every promise was kept; a run with fewer commits than kills proves nothing.
     #[must_use]
     pub fn held(&self) -> bool {
         self.faults.is_empty() && self.commits >= u64::from(self.kills)
@@ -123,7 +122,7 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// Runs the rounds. It ends early when a promise is broken.
+/// Runs the rounds, and ends early when a promise is broken.
 ///
 /// # Errors
 /// When the server can't be started, reached or killed; [`SuiteError::Interrupted`].
@@ -168,7 +167,7 @@ pub fn run(request: &Request<'_>, mut told: impl FnMut(&str)) -> Result<Outcome>
         },
     };
     let result = rounds.all(&mut told);
-    // After a failure in the middle the server may still run.
+    // After an error the server may still run.
     if let Ok(Status::Running(left_over)) = rounds.sandbox.status() {
         left_over.stop()?;
     }
@@ -286,7 +285,7 @@ impl Rounds<'_> {
         Ok(())
     }
 
-    /// Lets every writer write until the server, killed after `lifetime` milliseconds, is gone.
+    /// Lets the writers write for `lifetime` milliseconds, kills the server, and returns the writers' endings.
     fn write_and_kill(
         &mut self,
         running: Running,
@@ -315,10 +314,10 @@ impl Rounds<'_> {
                 })
                 .collect();
             std::thread::sleep(Duration::from_millis(u64::from(lifetime)));
-            // Until here nobody ends but for a fault, or because the connection is gone.
+            // Before the kill a writer ends only after an error, or because its connection broke.
             let early = workers.iter().any(|worker| worker.is_finished());
             let killed = running.kill();
-            // Every writer ends with its connection; the flag is for the case that none broke.
+            // Every writer ends when its connection breaks; the flag ends those with an unbroken connection.
             stop_flag.store(true, Ordering::Relaxed);
             let endings: Option<Vec<Ending>> = workers
                 .into_iter()

@@ -1,4 +1,4 @@
-//! Whether the tables hold what they must.
+//! Checks whether the tables hold what they must.
 
 use std::collections::BTreeMap;
 
@@ -8,32 +8,32 @@ use super::history::{Content, State, COMMITS, ROWS};
 use super::writer::Ending;
 use crate::error::{Result, StatementContext};
 
-/// What became of the commit that was under way.
+/// The fate of a commit that was running at the kill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InFlight {
-    /// There was none.
+    /// No commit was running.
     None,
-    /// It is there, whole.
+    /// The commit is there, completely.
     Kept,
-    /// It is not there at all.
+    /// Nothing of the commit is there.
     Undone,
 }
 
-/// A promise that was broken.
+/// A broken promise.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fault {
-    /// An acknowledged commit is not there.
+    /// An acknowledged commit is missing.
     Lost(String),
-    /// There is something that no state between two transactions explains.
+    /// The tables have a state that no sequence of whole transactions explains.
     Torn(String),
-    /// The server itself finds its tables damaged, or an index disagrees with its table.
+    /// The server finds its tables damaged, or an index disagrees with its table.
     Damaged(String),
-    /// The server has refused or reported something, or ended, and nothing provokes that.
+    /// The server has refused or reported something, or has ended, without any cause in the test.
     Unprovoked(String),
 }
 
 impl Fault {
-    /// What is wrong, for people.
+    /// Returns the description of the fault.
     #[must_use]
     pub fn text(&self) -> &str {
         match self {
@@ -44,10 +44,10 @@ impl Fault {
     }
 }
 
-/// Compares what is found of a writer with what it knows.
+/// Compares a writer's rows in the tables with the writer's knowledge.
 ///
 /// # Errors
-/// The promise that was broken.
+/// The broken promise.
 pub fn judge(writer: u32, ending: &Ending, found: &State) -> std::result::Result<InFlight, Fault> {
     if let Some(transaction) = &ending.in_flight {
         if *found == transaction.after {
@@ -104,7 +104,7 @@ fn first_difference(expected: &State, found: &State) -> String {
     )
 }
 
-/// Reads every writer's state, through the primary keys.
+/// Reads every writer's state from whole tables, without the secondary index.
 ///
 /// # Errors
 /// When a statement fails.
@@ -127,7 +127,7 @@ pub fn read(connection: &mut mysql::Conn, writers: u32) -> Result<Vec<State>> {
     Ok(states)
 }
 
-/// Whether the secondary index tells the same as the rows, and the server finds its tables sound.
+/// Returns a fault if the secondary index disagrees with the rows, or if the server finds its tables damaged.
 ///
 /// # Errors
 /// When a statement fails.
@@ -162,7 +162,7 @@ pub fn sound(connection: &mut mysql::Conn, states: &[State]) -> Result<Option<Fa
     Ok(said
         .into_iter()
         .find(|(_, _, kind, text)| {
-            // Engines without a check of their own say so in a note, which is no fault.
+            // An engine without a check reports this as a note, which is no fault.
             kind.eq_ignore_ascii_case("error") || (kind == "status" && text != "OK")
         })
         .map(|(table, _, _, text)| Fault::Damaged(format!("{table}: {text}"))))
@@ -173,7 +173,7 @@ mod tests {
     use super::*;
     use crate::crash::history::Author;
 
-    /// A writer with thirty transactions behind it and one in flight.
+    /// Returns the ending of a writer with thirty committed transactions and one in flight.
     fn ending() -> Ending {
         let mut author = Author::new(5, 0, 2, 4, 0);
         let mut ending = Ending::default();
@@ -217,7 +217,7 @@ mod tests {
             matches!(judge(2, &ending, &lost), Err(Fault::Lost(text)) if text.contains(&last.to_string()))
         );
 
-        // Every single row of the commit under way missing or left over is noticed.
+        // Each row of the running commit counts: the check notices every single missing or remaining one.
         let after = &ending.in_flight.as_ref().expect("one").after;
         let ids: Vec<u32> = after
             .rows

@@ -1,4 +1,4 @@
-//! One writer thread: transaction after transaction until the server is gone.
+//! A writer thread: it runs transactions until the server is gone.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -9,54 +9,54 @@ use super::history::{Author, State, Transaction};
 use crate::engines::mariadb::MariaDb;
 use crate::error::{Result, StatementContext};
 
-/// What a writer knows when the server is gone.
+/// A writer's knowledge when the server is gone.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ending {
-    /// What every acknowledged commit together made.
+    /// The state after all acknowledged commits.
     pub acknowledged: State,
-    /// The transaction whose COMMIT was sent and not answered: it may be there or not, but not in
-    /// part.
+    /// The transaction with an unanswered COMMIT: it may be there completely or not at all.
     pub in_flight: Option<Transaction>,
-    /// Transactions that another one was in the way of, and that were rolled back.
+    /// Transactions that conflicted with another one and were rolled back.
     pub refused: u64,
-    /// The first reason it gave.
+    /// The server's first reason for a refusal.
     pub reason: Option<String>,
-    /// An error that nothing provokes: it ended the writer.
+    /// An error without any cause in the test; it ended the writer.
     pub wrong: Option<String>,
     /// The last transaction number used.
     pub number: u64,
 }
 
-/// Errors that writers provoke, who have rows of their own among those of others: a statement that looks at all rows
-/// meets others' (lock wait timeout, deadlock, a row changed since the snapshot).
+/// Errors that writers may cause each other: lock wait timeout, deadlock, a row changed since the snapshot.
+///
+/// Each writer has its own rows, but they lie among those of others. A statement that reads all rows meets the others'.
 const PROVOKED: [u16; 3] = [1205, 1213, 1020];
-/// Errors by which a server that ends refuses statements.
+/// Errors by which a server refuses statements while it shuts down.
 const SERVER_ENDS: [u16; 2] = [1053, 1927];
 
-/// Counts what all writers have done so far.
+/// Counters of all writers together.
 #[derive(Debug, Default)]
 pub struct Counters {
     /// Commits acknowledged.
     pub commits: AtomicU64,
 }
 
-/// Something that a writer can run statements on; the real one is a connection.
+/// Runs a writer's statements; a connection implements it, and so do tests.
 pub trait Statements {
     /// Runs a statement.
     ///
     /// # Errors
-    /// What went wrong, and whether the connection is gone.
+    /// The failure; [`Failure::Gone`] if the connection broke.
     fn run(&mut self, statement: &str) -> std::result::Result<(), Failure>;
 }
 
-/// Why a statement failed.
+/// The reason for a failed statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Failure {
-    /// Another transaction was in the way, and the server is still there.
+    /// The statement conflicted with another transaction; the server still runs.
     Refused(String),
-    /// The server refused it, and nothing provokes that.
+    /// The server refused the statement without any cause in the test.
     Wrong(String),
-    /// The connection is gone.
+    /// The connection broke.
     Gone,
 }
 
@@ -70,7 +70,7 @@ impl Statements for mysql::Conn {
                 Failure::Wrong(format!("{statement}: {error}"))
             }
             mysql::Error::MySqlError(_) | mysql::Error::IoError(_) => Failure::Gone,
-            // The connection ends between two packets, or within one.
+            // The connection broke between two packets, or within one.
             mysql::Error::DriverError(_) | mysql::Error::CodecError(_) => Failure::Gone,
             other => Failure::Wrong(format!("{statement}: {other}")),
         })
@@ -89,7 +89,9 @@ pub fn connect(socket: &Path, schema: &str) -> Result<mysql::Conn> {
     Ok(connection)
 }
 
-/// Writes until the connection is gone or `stop` is set, beginning with `state`.
+/// Runs transactions until the connection breaks, `stop` is set or an unexpected error comes.
+///
+/// The writer's rows begin with `state`.
 pub fn write(
     connection: &mut dyn Statements,
     author: &mut Author,
@@ -132,17 +134,17 @@ pub fn write(
 }
 
 enum Attempt {
-    /// COMMIT was answered.
+    /// The server acknowledged COMMIT.
     Acknowledged,
-    /// Rolled back on purpose.
+    /// The writer rolled back deliberately.
     Undone,
-    /// Refused by the server and rolled back.
+    /// The server refused the transaction, and the writer rolled it back.
     Refused(String),
-    /// COMMIT was sent, and no answer came.
+    /// The writer sent COMMIT and got no answer.
     Unknown,
-    /// The connection went before COMMIT was sent.
+    /// The connection broke before the writer sent COMMIT.
     Gone,
-    /// Something failed that nothing provokes; whether it was COMMIT, of which nobody knows then what it did.
+    /// An unexpected error; `true` if it came at COMMIT, so that the effect of COMMIT is unknown.
     Wrong(String, bool),
 }
 
@@ -157,7 +159,7 @@ fn attempt(connection: &mut dyn Statements, transaction: &Transaction) -> Attemp
                 return match connection.run("ROLLBACK") {
                     Ok(()) => Attempt::Refused(reason),
                     Err(Failure::Gone) => Attempt::Gone,
-                    // Nothing is in the way of a rollback.
+                    // Nothing can block a rollback.
                     Err(Failure::Refused(what) | Failure::Wrong(what)) => {
                         Attempt::Wrong(what, false)
                     }
@@ -174,7 +176,7 @@ fn attempt(connection: &mut dyn Statements, transaction: &Transaction) -> Attemp
     }
     match connection.run("COMMIT") {
         Ok(()) => Attempt::Acknowledged,
-        // A COMMIT that is refused leaves the transaction undone.
+        // A refused COMMIT leaves the transaction uncommitted.
         Err(Failure::Refused(reason)) => match connection.run("ROLLBACK") {
             Ok(()) => Attempt::Refused(reason),
             Err(Failure::Gone) => Attempt::Unknown,
@@ -189,8 +191,9 @@ fn attempt(connection: &mut dyn Statements, transaction: &Transaction) -> Attemp
 mod tests {
     use super::*;
 
-    /// Answers so many statements and is gone then; refuses those that hold `refused`, for another's sake or for no
-    /// reason.
+    /// A server that answers `left` statements and is gone then.
+    ///
+    /// It refuses statements that begin with `refused`, because of a conflict or as an unexpected error.
     struct Script {
         left: usize,
         refused: &'static str,
@@ -252,8 +255,8 @@ mod tests {
                 .filter(|statement| *statement == "COMMIT")
                 .count();
             assert_eq!(ending.acknowledged.commits.len(), answered);
-            // What came last decides: the statement that would come next is COMMIT exactly when the
-            // row in the table of commits was written and the transaction is to be committed.
+            // The last statement decides. COMMIT would come next exactly if the row in the table of commits is written
+            // and the transaction is to be committed.
             if let Some(transaction) = &ending.in_flight {
                 assert!(transaction.commits);
                 assert_eq!(ran.last(), transaction.statements.last());

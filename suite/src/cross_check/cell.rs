@@ -1,9 +1,9 @@
-//! Our turns beside a tool's, and whether they agree.
+//! Compares our turns with a tool's, and judges whether they agree.
 //!
-//! A rate is that of server and client together, and clients differ: one checks every answer, another throws them
-//! away. So where rates differ that processors limit, ours is computed again with the tool's client instead of our
-//! own: with as much processor time a second as server and client had together, each query taking what our server
-//! took and what the tool's client took.
+//! A rate depends on server and client together, and clients differ: one checks every answer, another discards them. If
+//! rates differ that processors limit, the comparison computes our rate again, with the cost of the tool's client. It
+//! takes the processor time a second that our server and client had together. Each query takes the time of our server
+//! and the time of the tool's client.
 
 use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{CellAlignment, Table};
@@ -19,39 +19,38 @@ use crate::results::figure::short;
 pub struct Cell {
     /// Its name.
     pub name: String,
-    /// Sessions.
+    /// The number of sessions.
     pub threads: u32,
     /// Our turns.
     pub ours: Vec<Turn>,
-    /// The tool's.
+    /// The tool's turns.
     pub theirs: Vec<Turn>,
 }
 
-/// When figures agree.
+/// The conditions under which figures agree.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Limits {
-    /// How far they may lie apart, as a part of the tool's, such as 0.1.
+    /// The largest difference, as a fraction of the tool's figure, such as 0.1.
     pub within: f64,
-    /// Whether processors limit the rates, and not the disk: only then can a client's cost be the reason for a
-    /// difference.
+    /// Whether processors limit the rates, and not the disk; only then can a client's cost explain a difference.
     pub by_processor: bool,
 }
 
-/// Whether a cell's figures agree.
+/// The result of comparing a cell's figures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// The rates do.
+    /// The rates agree.
     Agrees,
-    /// The rates don't; with the tool's client instead of ours they do, and so does the server's processor time.
+    /// The rates differ, but agree with the tool's client instead of ours, and the server's processor time agrees.
     Client,
-    /// Neither.
+    /// The rates differ, and the client's cost does not explain it.
     Differs,
-    /// There were faults, or nothing was done.
+    /// There were faults, or a client did nothing.
     Void,
 }
 
 impl Verdict {
-    /// Whether the figures agree, or it is known why not.
+    /// Returns whether the figures agree, or the client's cost explains the difference.
     #[must_use]
     pub fn holds(self) -> bool {
         matches!(self, Self::Agrees | Self::Client)
@@ -74,16 +73,16 @@ pub struct Figures {
     pub ours: Medians,
     /// The tool's.
     pub theirs: Medians,
-    /// Our rate over the tool's.
+    /// Our rate divided by the tool's.
     pub ratio: f64,
-    /// The same with the tool's client instead of ours.
+    /// The same ratio with the tool's client instead of ours.
     pub exchanged: f64,
-    /// Our server's processor time for each thing done over the tool's.
+    /// Our server's processor time for each unit done, divided by the tool's.
     pub server: f64,
 }
 
 impl Cell {
-    /// A cell without turns.
+    /// Creates a cell without turns.
     #[must_use]
     pub fn new(name: &str, threads: u32) -> Self {
         Self {
@@ -94,8 +93,9 @@ impl Cell {
         }
     }
 
-    /// Its figures, unless it is void. Ratios are medians of those of turns that followed each
-    /// other, since what else the machine does comes and goes.
+    /// Returns the cell's figures, or `None` if it is void.
+    ///
+    /// Each ratio is the median of the ratios of adjacent turns, because other load on the machine varies over time.
     #[must_use]
     pub fn figures(&self) -> Option<Figures> {
         let pairs = || self.ours.iter().zip(&self.theirs);
@@ -120,7 +120,7 @@ impl Cell {
         })
     }
 
-    /// Whether the figures agree.
+    /// Compares the figures.
     #[must_use]
     pub fn verdict(&self, limits: Limits) -> Verdict {
         let Some(figures) = self.figures() else {
@@ -137,8 +137,10 @@ impl Cell {
     }
 }
 
-/// A table of cells; `tool` is the other's name, and `unit` what rates count a second, `each` what processor time is
-/// told for.
+/// Renders a table of cells.
+///
+/// `tool` is the other client's name, `unit` is what a rate counts a second, and `each` is the unit of the processor
+/// time.
 #[must_use]
 pub fn table(cells: &[Cell], limits: Limits, tool: &str, (unit, each): (&str, &str)) -> String {
     let mut table = Table::new();
@@ -196,7 +198,7 @@ mod tests {
         by_processor: true,
     };
 
-    /// Turns of two seconds at a rate, with processor time for each query in microseconds.
+    /// Returns turns of two seconds at a rate, with processor time for each query in microseconds.
     fn turns(rate: u64, server_us: f64, client_us: f64) -> Vec<Turn> {
         let done = rate * 2;
         let cpu = |us: f64| us * done as f64 / 1e6;
@@ -237,19 +239,20 @@ mod tests {
 
     #[test]
     fn a_slower_client_explains_a_slower_rate_where_the_server_took_the_same() {
-        // Two busy processors: 200 µs of both for each query is 10,000 a second, 250 µs 8,000.
+        // Two processors are busy. With 200 µs of both for each query, the rate is 10,000 a second; with 250 µs it is
+        // 8,000.
         let found = cell(turns(8_000, 100.0, 150.0), turns(10_000, 100.0, 100.0));
         let figures = found.figures().expect("figures");
         assert!((figures.ratio - 0.8).abs() < 1e-9);
         assert!((figures.exchanged - 1.0).abs() < 1e-9);
         assert_eq!(found.verdict(TENTH), Verdict::Client);
-        // The same rates, and our server took longer: that is no client.
+        // The rates are the same, but our server took longer, so the client does not explain them.
         let other = cell(turns(8_000, 115.0, 150.0), turns(10_000, 100.0, 100.0));
         assert_eq!(other.verdict(TENTH), Verdict::Differs);
-        // Half of the processor time went to others: the reason is the same.
+        // Other processes took half of the processor time; the client still explains the rates.
         let busy = cell(turns(4_000, 100.0, 150.0), turns(5_000, 100.0, 100.0));
         assert_eq!(busy.verdict(TENTH), Verdict::Client);
-        // Where the disk limits the rates, no client's cost is the reason.
+        // If the disk limits the rates, a client's cost does not explain them.
         let disk = Limits {
             by_processor: false,
             ..TENTH
@@ -259,7 +262,7 @@ mod tests {
 
     #[test]
     fn turns_are_compared_with_those_beside_them() {
-        // The machine was slow in the second round, for both.
+        // The machine was slow in the second round, for both clients.
         let of = |rates: [u64; 3]| rates.map(|rate| turns(rate, 100.0, 100.0)[0]).to_vec();
         let found = cell(of([9_000, 5_000, 9_900]), of([9_100, 5_100, 12_000]));
         let figures = found.figures().expect("figures");

@@ -1,4 +1,4 @@
-//! go-tpc 1.0.12: its order entry, and its check of the specification's consistency conditions.
+//! Runs go-tpc 1.0.12: its order entry, and its check of the specification's consistency conditions.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,58 +9,58 @@ use super::tool::{
 };
 use crate::error::{Result, SuiteError};
 
-/// The conditions of clause 3.3.2 that it checks: all but the eleventh, which is true of new tables only.
+/// The number of conditions of clause 3.3.2 that go-tpc checks: all but the eleventh, which holds for new tables only.
 pub(super) const CONDITIONS: u32 = 11;
 
-/// How its client library tells of deadlocks and of waits for locks that took too long.
+/// The texts by which its client library reports deadlocks and lock wait timeouts.
 const CONFLICTS: [&str; 2] = ["Error 1213", "Error 1205"];
 
-/// go-tpc, a program.
+/// The program go-tpc.
 #[derive(Debug)]
 pub struct GoTpc {
     program: PathBuf,
 }
 
-/// Where it connects, which it can only do over TCP.
+/// The server to connect to, which go-tpc can reach only over TCP, and the size of the run.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place<'a> {
     pub port: u16,
     pub schema: &'a str,
     pub warehouses: u32,
     pub threads: u32,
-    /// Where its output goes.
+    /// The file for its output.
     pub log: &'a Path,
 }
 
-/// What it reports of a run.
+/// The figures that go-tpc reports of a run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Report {
-    /// New orders, those among them that are rolled back as they are meant to.
+    /// New orders, including those that the specification rolls back.
     pub new_orders: u64,
-    /// From the first new order on.
+    /// Seconds since the first new order.
     pub seconds: f64,
     /// Transactions of all kinds.
     pub transactions: u64,
-    /// Those that the server ended for a conflict, which it does not try again.
+    /// Transactions that the server ended because of a conflict; go-tpc does not repeat them.
     pub conflicts: u64,
-    /// Others that failed.
+    /// Other failed transactions.
     pub faults: u64,
 }
 
-/// What its check found.
+/// The result of go-tpc's check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Found {
-    /// Everything was checked and true.
+    /// Every condition was checked and holds.
     Consistent,
-    /// This was not.
+    /// The condition that does not hold, or a check that is incomplete.
     Broken(String),
 }
 
 impl GoTpc {
-    /// The one that `verify/tools` installs under `target`, or that of this machine.
+    /// Finds the go-tpc that `verify/tools` installs under `target`, or that of this machine.
     ///
     /// # Errors
-    /// When there is none, with what installs it.
+    /// When there is none; the message says what installs it.
     pub fn find(target: &Path) -> Result<Self> {
         let installed = target.join("tools/go-tpc");
         for program in [installed, PathBuf::from("go-tpc")] {
@@ -85,7 +85,7 @@ impl GoTpc {
         command
     }
 
-    /// Creates its tables in its schema and fills them.
+    /// Creates go-tpc's tables in its schema and fills them.
     pub(super) fn prepare(&self, place: &Place<'_>) -> Result<()> {
         let mut command = self.command(place, "prepare");
         let ran = tool::run(command.arg("--no-check"), place.log)?;
@@ -95,7 +95,7 @@ impl GoTpc {
         }
     }
 
-    /// Runs its mix for a while: the usual one, without keying and think times.
+    /// Runs go-tpc's usual mix for a while, without keying and think times.
     pub(super) fn run(&self, place: &Place<'_>, time: Duration) -> Result<(Report, Ran)> {
         let mut command = self.command(place, "run");
         command
@@ -106,7 +106,7 @@ impl GoTpc {
         Ok((report, ran))
     }
 
-    /// Checks the tables of the schema.
+    /// Lets go-tpc check the tables of the schema.
     pub(super) fn check(&self, place: &Place<'_>) -> Result<Found> {
         let ran = tool::run(&mut self.command(place, "check"), place.log)?;
         Ok(checked(&ran.text, place.warehouses))
@@ -159,7 +159,7 @@ fn read(text: &str) -> Option<Report> {
     (report.new_orders > 0 && report.seconds.is_finite()).then_some(report)
 }
 
-/// Reads what a check said. Its exit status is always 0, so what was checked is counted.
+/// Reads the output of a check; its exit status is always 0, so this function counts the checked conditions.
 fn checked(text: &str, warehouses: u32) -> Found {
     if let Some(line) = text.lines().find(|line| line.contains("failed")) {
         return Found::Broken(line.to_owned());
@@ -177,7 +177,7 @@ fn checked(text: &str, warehouses: u32) -> Found {
 mod tests {
     use super::*;
 
-    /// What go-tpc 1.0.12 printed.
+    /// The output of go-tpc 1.0.12.
     const RUN: &str = include_str!("captured/go-tpc-run.txt");
     const CONFLICTING: &str = include_str!("captured/go-tpc-conflicts.txt");
     const CHECK: &str = include_str!("captured/go-tpc-check.txt");

@@ -1,17 +1,19 @@
-//! The load generator beside tools that nobody here wrote: sysbench asks the queries of `normal`, go-tpc runs its
-//! order entry and checks ours, each in turns with our own clients on the same server. What both find must agree,
-//! or the processor time that each client takes must say why not.
+//! Compares the load generator with independent tools.
+//!
+//! sysbench runs the queries of `normal`; go-tpc runs its order entry and checks our tables. Each takes turns with our
+//! own clients on the same server. Their figures must agree, or the processor time of the clients must explain the
+//! difference.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `turn.rs` | what a client did in one turn, and the medians of several |
-//! | `cell.rs` | our turns beside a tool's, and whether they agree |
+//! | `turn.rs` | a client's figures of one turn, and the medians of several |
+//! | `cell.rs` | compares our turns with a tool's |
 //! | `tool.rs` | runs a tool and counts its processor time |
-//! | `sysbench.rs`, `go_tpc.rs` | how each is called, and what it says |
+//! | `sysbench.rs`, `go_tpc.rs` | call each tool and read its output |
 //! | `tables.rs` | fills the tables of a workload |
 //! | `ours.rs` | a turn of our own clients |
-//! | `reads.rs` | queries of `normal`, beside sysbench |
-//! | `orders.rs` | order entry beside go-tpc, and its check of our tables |
+//! | `reads.rs` | compares queries of `normal` with sysbench |
+//! | `orders.rs` | compares order entry with go-tpc, which also checks our tables |
 
 mod cell;
 mod go_tpc;

@@ -1,5 +1,6 @@
-//! Order entry: ours and go-tpc's on the same server in turns, each on tables of its own, and go-tpc's check of the
-//! tables that ours has filled and changed.
+//! Compares our order entry with go-tpc's, on the same server in turns.
+//!
+//! Each client has its own tables. go-tpc also checks the tables that our clients have filled and changed.
 
 use std::fmt;
 use std::net::TcpListener;
@@ -24,15 +25,15 @@ use crate::workload::{Counters, Workload, MIX};
 /// go-tpc's own schema.
 const SCHEMA: &str = "go_tpc";
 
-/// A port of this machine, where a server is to listen, since go-tpc connects over TCP only.
+/// A port of this machine for a server, because go-tpc connects over TCP only.
 #[derive(Debug, Clone, Copy)]
 pub struct Port(u16);
 
 impl Port {
-    /// One that nobody listens at now.
+    /// Returns a port that no process listens at.
     ///
     /// # Errors
-    /// When there is none.
+    /// When this machine has no free port.
     pub fn free() -> Result<Self> {
         let place = Path::new("127.0.0.1");
         let listener = TcpListener::bind(("127.0.0.1", 0)).at("cannot listen at", place)?;
@@ -40,7 +41,7 @@ impl Port {
         Ok(Self(address.port()))
     }
 
-    /// The options by which a server listens there, for this machine alone.
+    /// Returns the options by which a server listens at this port, for this machine only.
     #[must_use]
     pub fn server_options(self) -> Vec<String> {
         vec![
@@ -51,46 +52,46 @@ impl Port {
     }
 }
 
-/// What to run.
+/// A request for the comparison.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// Where the server listens.
+    /// The port at which the server listens.
     pub port: Port,
-    /// Engines whose tables are checked.
+    /// The engines with tables for go-tpc's check.
     pub engines: Vec<Engine>,
-    /// Those of them that go-tpc runs on, too.
+    /// Those of `engines` that go-tpc's order entry runs on, too.
     pub compared: Vec<Engine>,
-    /// Warehouses.
+    /// The number of warehouses.
     pub warehouses: u32,
-    /// Sessions.
+    /// The number of sessions.
     pub threads: u32,
-    /// How our statements travel; go-tpc's are prepared.
+    /// The protocol of our statements; go-tpc's are prepared.
     pub protocol: Protocol,
     /// The length of a turn.
     pub time: Duration,
-    /// Turns of each; one more before them does not count.
+    /// The number of counted turns of each client; one more turn precedes them.
     pub rounds: u32,
     /// Seed of our tables and parameters.
     pub seed: u64,
-    /// How far the rates may lie apart, as a part of go-tpc's.
+    /// The largest difference of the rates, as a fraction of go-tpc's.
     pub within: f64,
 }
 
-/// What came of it.
+/// The result of the comparison.
 #[derive(Debug)]
 pub struct Outcome {
     request: Request,
     engines: Vec<OfEngine>,
 }
 
-/// What came of an engine.
+/// The result of one engine.
 #[derive(Debug)]
 struct OfEngine {
     engine: Engine,
     cell: Cell,
     /// Our transactions before the check.
     transactions: u64,
-    /// What go-tpc's check found, if something.
+    /// The failure that go-tpc's check found, if any.
     broken: Option<String>,
 }
 
@@ -124,7 +125,7 @@ pub fn run(
     Ok(outcome)
 }
 
-/// One engine's part.
+/// The comparison of one engine.
 struct On<'a> {
     server: &'a Hosted,
     go_tpc: &'a GoTpc,
@@ -184,7 +185,7 @@ impl On<'_> {
         }
         told(&format!("{title}: go-tpc checks our tables"));
         let schema = engine.schema();
-        // It looks up each customer's payments, for which the specification asks for no index.
+        // go-tpc looks up each customer's payments; the specification requires no index for this.
         self.administer(&[format!(
             "ALTER TABLE {schema}.history ADD INDEX (h_c_w_id, h_c_d_id, h_c_id)"
         )])?;
@@ -208,7 +209,7 @@ impl On<'_> {
         run_all(&mut self.server.connect(None)?, statements)
     }
 
-    /// A turn of ours.
+    /// Runs a turn of our clients.
     fn own(&self, sessions: &mut [Box<dyn Session>], round: u32) -> Result<Turn> {
         let counters = Counters::default();
         let question = Question {
@@ -227,7 +228,7 @@ impl On<'_> {
         turn(self.server, sessions, &question, self.request.time, counted)
     }
 
-    /// A turn of go-tpc.
+    /// Runs a turn of go-tpc.
     fn other(&self) -> Result<Turn> {
         let before = Before::of(self.server)?;
         let (report, ran) = self.go_tpc.run(&self.place(SCHEMA), self.request.time)?;
@@ -252,7 +253,7 @@ impl OfEngine {
 }
 
 impl Outcome {
-    /// Whether the rates agree, or it is known why not, and every check found everything true.
+    /// Returns whether the compared rates agree, every check found everything right, and no transaction of ours failed.
     #[must_use]
     pub fn held(&self) -> bool {
         let good = |of: &OfEngine| {
@@ -262,7 +263,7 @@ impl Outcome {
         !self.engines.is_empty() && self.engines.iter().all(good)
     }
 
-    /// Every commit is synced, so the disk takes its part.
+    /// The disk takes a part of the time, because every commit is synced.
     fn limits(&self) -> Limits {
         Limits {
             within: self.request.within,
@@ -279,7 +280,7 @@ fn faults(turns: &[Turn]) -> u64 {
     turns.iter().map(|turn| turn.faults).sum()
 }
 
-/// A table of what was compared, and one line.
+/// Shows a table of the compared engines, and one line.
 impl fmt::Display for Outcome {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (request, compared) = (&self.request, self.engines.iter());

@@ -1,4 +1,4 @@
-//! A turn of our own clients.
+//! Runs a turn of our own clients.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::runner::load::load_generator::{make_ready, measure, Latencies, Method
 use crate::runner::load::pace::Pace;
 use crate::server::process::Process;
 
-/// Processor time of a process, and the statements that a server was asked.
+/// The server's processor time and its count of statements before a turn.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Before {
     server: Process,
@@ -22,7 +22,7 @@ pub(super) struct Before {
 }
 
 impl Before {
-    /// As it is now.
+    /// Reads them from the server.
     pub fn of(server: &Hosted) -> Result<Self> {
         let process = server.process()?;
         let statements = asked(server)?;
@@ -33,10 +33,10 @@ impl Before {
         })
     }
 
-    /// Processor time and statements since then.
+    /// Returns the processor time and the statements since then.
     pub fn since(&self, server: &Hosted) -> Result<(f64, u64)> {
         let cpu = taken(self.server)? - self.cpu;
-        // A few are those of who asks.
+        // A few of the statements are this function's own.
         Ok((cpu, asked(server)?.saturating_sub(self.statements)))
     }
 }
@@ -46,7 +46,7 @@ fn taken(process: Process) -> Result<f64> {
     cpu.ok_or_else(|| SuiteError::Server("the server has ended by itself".to_owned()))
 }
 
-/// The statements that the server has been asked so far.
+/// Returns how many statements the server has got so far.
 fn asked(server: &Hosted) -> Result<u64> {
     let statement = "SHOW GLOBAL STATUS LIKE 'Questions'";
     let row: Option<(String, u64)> = server
@@ -56,12 +56,14 @@ fn asked(server: &Hosted) -> Result<u64> {
     Ok(row.map_or(0, |(_, count)| count))
 }
 
-/// So many sessions.
+/// Opens `count` sessions.
 pub(super) fn sessions(target: &dyn Target, count: u32) -> Result<Vec<Box<dyn Session>>> {
     (0..count).map(|_| target.connect()).collect()
 }
 
-/// Asks for a while. Counted are transactions of this kind; without one, all.
+/// Runs a turn of length `time`.
+///
+/// Its figure counts the transactions of kind `counted`, or all transactions if that is `None`.
 pub(super) fn turn(
     server: &Hosted,
     sessions: &mut [Box<dyn Session>],

@@ -1,4 +1,4 @@
-//! Queries of `normal`, asked by our clients and by sysbench in turns.
+//! Compares queries of `normal` by our clients and by sysbench, in turns.
 
 use std::fmt;
 use std::time::Duration;
@@ -19,30 +19,30 @@ use crate::runner::interrupt;
 use crate::runner::load::load_generator::Question;
 use crate::workload::Counters;
 
-/// What to ask.
+/// A request for the comparison.
 #[derive(Debug, Clone)]
 pub struct Request {
     /// The engine.
     pub engine: Engine,
-    /// Rows of the table.
+    /// The number of rows in the table.
     pub rows: u32,
-    /// Queries, by their names.
+    /// The queries' names.
     pub queries: Vec<String>,
-    /// Numbers of sessions.
+    /// The numbers of sessions.
     pub threads: Vec<u32>,
-    /// How statements travel.
+    /// The protocol of the statements.
     pub protocol: Protocol,
     /// The length of a turn, in whole seconds.
     pub time: Duration,
-    /// Turns of each client; one more before them does not count.
+    /// The number of counted turns of each client; one more turn precedes them.
     pub rounds: u32,
-    /// Seed of the table and of the parameters.
+    /// The seed of the table and of the parameters.
     pub seed: u64,
-    /// How far the figures may lie apart, as a part of sysbench's.
+    /// The largest difference of the figures, as a fraction of sysbench's.
     pub within: f64,
 }
 
-/// What came of it.
+/// The result of the comparison.
 #[derive(Debug)]
 pub struct Outcome {
     engine: Engine,
@@ -50,15 +50,14 @@ pub struct Outcome {
     protocol: Protocol,
     limits: Limits,
     rounds: u32,
-    /// The cells, in the order in which they were measured.
+    /// The cells, in the order of their measurement.
     pub cells: Vec<Cell>,
 }
 
-/// Fills the table and asks.
+/// Fills the table and runs the queries.
 ///
 /// # Errors
-/// When the server or sysbench fails, or for a query that there is none of; [`SuiteError::Interrupted`] when the
-/// user wants to stop.
+/// When the server or sysbench fails, or for an unknown query; [`SuiteError::Interrupted`] when the user wants to stop.
 pub fn run(
     server: &Hosted,
     sysbench: &Sysbench,
@@ -115,7 +114,7 @@ pub fn run(
                 };
                 let own =
                     |sessions: &mut [_]| turn(server, sessions, &question, request.time, None);
-                // Who begins changes, so that nobody has always what the other left.
+                // The clients alternate in beginning, so that neither always runs after the other.
                 let (ours, theirs) = if round % 2 == 0 {
                     let ours = own(&mut sessions)?;
                     (ours, other(server, sysbench, &asked)?)
@@ -144,7 +143,7 @@ pub fn run(
     })
 }
 
-/// A turn of sysbench.
+/// Runs a turn of sysbench.
 fn other(server: &Hosted, sysbench: &Sysbench, asked: &Asked<'_>) -> Result<Turn> {
     let before = Before::of(server)?;
     let (report, ran) = sysbench.ask(asked)?;
@@ -162,7 +161,7 @@ fn other(server: &Hosted, sysbench: &Sysbench, asked: &Asked<'_>) -> Result<Turn
 }
 
 impl Outcome {
-    /// Whether all cells agree, or it is known why not.
+    /// Returns whether the figures of all cells agree, or the client's cost explains the difference.
     #[must_use]
     pub fn held(&self) -> bool {
         !self.cells.is_empty() && self.verdicts().all(Verdict::holds)
@@ -177,7 +176,7 @@ impl Outcome {
     }
 }
 
-/// A table of the cells, and one line.
+/// Shows a table of the cells, and one line.
 impl fmt::Display for Outcome {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let table = cell::table(&self.cells, self.limits, "sysbench", ("queries/s", "query"));

@@ -1,4 +1,4 @@
-//! sysbench 1.0, with the script in `contrib/sysbench`.
+//! Runs sysbench 1.0 with the script in `contrib/sysbench`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,13 +13,13 @@ use crate::error::{PathContext, Result, SuiteError};
 /// The script of the queries.
 const SCRIPT: &str = include_str!("../../../contrib/sysbench/normal.lua");
 
-/// sysbench, ready to be run on a table `normal`.
+/// The program sysbench, for a table `normal`.
 #[derive(Debug)]
 pub struct Sysbench {
     program: PathBuf,
 }
 
-/// What it is asked to do in one turn.
+/// A request for one turn of sysbench.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Asked<'a> {
     pub query: &'a str,
@@ -30,24 +30,24 @@ pub(super) struct Asked<'a> {
     pub seed: u64,
     pub socket: &'a Path,
     pub schema: &'a str,
-    /// Where script and output go.
+    /// The directory for the script and the output.
     pub dir: &'a Path,
 }
 
-/// What it reports of a run.
+/// The figures that sysbench reports of a run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Report {
     pub queries: u64,
     pub seconds: f64,
-    /// Errors that it went on after, and connections that it had to open again.
+    /// Errors after which sysbench went on, and reconnections.
     pub faults: u64,
 }
 
 impl Sysbench {
-    /// The one of this machine.
+    /// Finds the sysbench of this machine.
     ///
     /// # Errors
-    /// When there is none, with the package that has it.
+    /// When there is none; the message names its package.
     pub fn find() -> Result<Self> {
         let program = PathBuf::from("sysbench");
         if tool::is_there(&program) {
@@ -59,7 +59,7 @@ impl Sysbench {
         ))
     }
 
-    /// Asks one query for a while.
+    /// Runs one query for a while.
     pub(super) fn ask(&self, asked: &Asked<'_>) -> Result<(Report, Ran)> {
         let script = asked.dir.join("normal.lua");
         std::fs::write(&script, SCRIPT).at("cannot write", &script)?;
@@ -88,7 +88,7 @@ impl Sysbench {
     }
 }
 
-/// Reads a report.
+/// Reads sysbench's report.
 fn read(text: &str) -> Option<Report> {
     let value = |name: &str| {
         let line = text.lines().find_map(|line| line.trim().strip_prefix(name));
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
     use crate::workload::{builtin, Options, Workload};
 
-    /// What sysbench 1.0.20 printed.
+    /// The output of sysbench 1.0.20.
     const REPORT: &str = include_str!("captured/sysbench.txt");
 
     #[test]
@@ -143,7 +143,7 @@ mod tests {
     fn the_script_asks_what_the_workload_asks() {
         let (text, source) = builtin::find("normal").expect("shipped");
         let workload = Workload::read(&text, &source, &Options::default()).expect("right");
-        // Its constants, as Lua joins them.
+        // The script's constants, joined as Lua joins them.
         let script = SCRIPT
             .replace("\" .. in_country", "FROM normal WHERE country_id = ?\"")
             .replace(

@@ -9,10 +9,10 @@ use crate::runner::measured::host::Kept;
 use crate::workload::values::data_file;
 use crate::workload::{builtin, Options, Workload};
 
-/// A shipped workload with these parameters.
+/// Returns a shipped workload with these parameters.
 ///
 /// # Errors
-/// When it does not take them.
+/// When the workload does not have these parameters.
 pub(super) fn workload(name: &str, seed: u64, set: &[(&str, i64)]) -> Result<Workload> {
     let (text, source) = builtin::find(name)?;
     let options = Options {
@@ -29,7 +29,7 @@ pub(super) fn workload(name: &str, seed: u64, set: &[(&str, i64)]) -> Result<Wor
 /// Loads the tables into the engine's schema.
 ///
 /// # Errors
-/// When that fails; [`SuiteError::Interrupted`] when the user wants to stop.
+/// When loading fails; [`SuiteError::Interrupted`] when the user wants to stop.
 pub(super) fn fill(server: &Hosted, workload: &Workload, engine: Engine, seed: u64) -> Result<()> {
     let data_dir = server.data_dir();
     let dir = data_dir.with_file_name("rows");

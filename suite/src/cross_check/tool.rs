@@ -11,16 +11,16 @@ use crate::error::{PathContext, Result, SuiteError};
 use crate::runner::interrupt;
 use crate::server::process::Process;
 
-/// What a tool said, and what it took.
+/// The output of a tool, and its processor time.
 #[derive(Debug)]
 pub(super) struct Ran {
-    /// Its output, errors among it.
+    /// The standard output and the standard error together.
     pub text: String,
     /// Processor time of all its threads, from its start to its end, in seconds.
     pub cpu: f64,
 }
 
-/// Whether a program can be run: a file, or a name that stands in `PATH`.
+/// Returns whether a program exists, as a file or as a name in `PATH`.
 pub(super) fn is_there(program: &Path) -> bool {
     if program.components().count() > 1 {
         return program.is_file();
@@ -29,11 +29,11 @@ pub(super) fn is_there(program: &Path) -> bool {
     std::env::split_paths(&path).any(|dir| dir.join(program).is_file())
 }
 
-/// Runs a command to its end; its output goes to the file `log`.
+/// Runs a command to its end, with its output in the file `log`.
 ///
 /// # Errors
-/// When it can't be run or does not end well, with the last of what it said; [`SuiteError::Interrupted`] when the
-/// user wanted to stop meanwhile.
+/// When the command can't be run or fails, with its last lines of output; [`SuiteError::Interrupted`] when the user
+/// wants to stop.
 pub(super) fn run(command: &mut Command, log: &Path) -> Result<Ran> {
     let name = command.get_program().to_string_lossy().into_owned();
     let out = File::create(log).at("cannot create", log)?;
@@ -45,7 +45,7 @@ pub(super) fn run(command: &mut Command, log: &Path) -> Result<Ran> {
         .spawn()
         .at("cannot run", Path::new(&name))?;
     let pid = i32::try_from(child.id()).unwrap_or(0);
-    // What it took can be read until somebody has asked for its status.
+    // The kernel shows the processor time of an ended process until its parent reads the exit status.
     let cpu = Pid::from_raw(pid).and_then(|id| {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
         while waitid(WaitId::Pid(id), options).is_err_and(|error| error == Errno::INTR) {}

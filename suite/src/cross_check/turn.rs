@@ -1,46 +1,47 @@
-//! What a client did in one turn, and the medians of several.
+//! The figures of a client's turn, and the medians of several turns.
 
 use crate::arithmetic;
 
-/// One client's turn. What is done is counted in queries or transactions, and processor time is that of all of a
-/// process's threads.
+/// One client's turn.
+///
+/// It counts queries or transactions. Processor time is that of all threads of a process.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Turn {
-    /// Of what is compared, the number done: queries, or new orders.
+    /// The number of compared units done: queries, or new orders.
     pub counted: u64,
-    /// Everything done: the same queries, or transactions of all kinds.
+    /// The number of all units done: the same queries, or transactions of all kinds.
     pub done: u64,
-    /// How long it took, in seconds.
+    /// The length of the turn, in seconds.
     pub seconds: f64,
     /// Processor time of the server, in seconds.
     pub server_cpu: f64,
     /// Processor time of the client, in seconds.
     pub client_cpu: f64,
-    /// Statements that the server was asked, where they were counted.
+    /// The number of statements that the server got, if it was counted.
     pub statements: Option<u64>,
-    /// Conflicts that the server ended transactions for; a client may have begun them anew.
+    /// Conflicts for which the server ended transactions; a client may have repeated these.
     pub conflicts: u64,
-    /// What failed or was answered wrongly: then no figure of the turn counts.
+    /// Failures and wrong answers; if there are any, no figure of the turn counts.
     pub faults: u64,
 }
 
-/// The medians of several turns, each of its own.
+/// The medians of several turns, each figure's its own.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Medians {
-    /// What is compared, a second.
+    /// Compared units a second.
     pub rate: f64,
-    /// The slowest turn and the fastest.
+    /// The lowest and the highest rate of a turn.
     pub between: (f64, f64),
-    /// Processor time of the server for each thing done, in microseconds.
+    /// The server's processor time for each unit done, in microseconds.
     pub server_us: f64,
-    /// The same of the client.
+    /// The client's processor time for each unit done, in microseconds.
     pub client_us: f64,
-    /// Statements for each thing done.
+    /// Statements for each unit done.
     pub statements: Option<f64>,
 }
 
 impl Medians {
-    /// Of these turns; `None` when there are none, or one of them did nothing or had faults.
+    /// Computes the medians; returns `None` if there are no turns, or if one of them did nothing or had faults.
     #[must_use]
     pub fn of(turns: &[Turn]) -> Option<Self> {
         if turns.iter().any(|turn| turn.faults > 0) {
@@ -63,7 +64,7 @@ impl Medians {
     }
 }
 
-/// The middle one, or the mean of the middle two.
+/// Returns the middle value, or the mean of the middle two.
 pub(super) fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     let upper = *values.get(values.len() / 2)?;
@@ -98,7 +99,7 @@ mod tests {
         let medians = Medians::of(&turns).expect("medians");
         assert!((medians.rate - 100.0).abs() < 1e-9);
         assert_eq!(medians.between, (50.0, 150.0));
-        // 100, 16.7 and 75 µs.
+        // The three values are 100, 16.7 and 75 µs.
         assert!((medians.server_us - 75.0).abs() < 1e-9);
         assert!((medians.client_us - 500.0).abs() < 1e-9);
         assert_eq!(medians.statements, Some(5.0));

@@ -1,23 +1,26 @@
-//! Random changes of rows, of one table and of several, and the conditions by which rows are chosen.
+//! Generates random changes of one table and of several, and conditions that choose rows.
 
 use super::interleaved::SESSIONS;
 use super::schema::{Column, Table, AUTOMATIC};
 use super::statements::Author;
 use super::values::one_of;
 
-/// Values that are given for a column with AUTO_INCREMENT lie so far apart that automatic ones have room in between:
-/// then the order of all is the same, whichever are passed over.
+/// The distance between explicit values for a column with AUTO_INCREMENT.
+///
+/// Automatic values fit in between. All values thus have the same order on both engines, whichever values an engine
+/// skips.
 pub(super) const ROOM: u32 = 10_000;
 
-/// Values that `id` has.
+/// The number of values of `id`.
 const IDS: u32 = 12;
-/// How often a session's change is of rows with a certain `id`, and how often that is one of its own, in a hundred: else
-/// sessions are in each other's way so often that no transaction comes to its end.
+/// How often a session's change has a certain `id`, in a hundred, and how often that is one of the session's own.
+///
+/// With lower figures, sessions conflict so often that no transaction reaches its end.
 const BY_ID: u32 = 70;
 const OWN: u32 = 80;
 
 impl Author<'_> {
-    /// A value of `id`, mostly one of the session's own where there are several sessions.
+    /// Returns a value of `id`, mostly one of the session's own if there are several sessions.
     pub(super) fn id(&mut self) -> u32 {
         let session = self.session;
         match session {
@@ -28,7 +31,7 @@ impl Author<'_> {
         }
     }
 
-    /// The condition by which a change chooses its rows.
+    /// Returns the condition by which a change chooses its rows.
     fn chosen(&mut self, table: &Table) -> String {
         if self.session.is_some() && self.chance(BY_ID) {
             return format!(" WHERE {}.id = {}", table.name, self.id());
@@ -46,7 +49,7 @@ impl Author<'_> {
         column.kind.constant(self.dice)
     }
 
-    /// Columns with `id`, and constants of the period where there is one.
+    /// Returns the columns that an insert sets: `id`, the NOT NULL columns, and most of the nullable ones.
     fn row_columns(&mut self, table: &Table) -> Vec<Column> {
         let mut columns = Vec::new();
         for column in table.settable() {
@@ -71,7 +74,7 @@ impl Author<'_> {
         (DAYS[from], DAYS[to])
     }
 
-    /// An insert without a value for [`AUTOMATIC`], and whether the value that the session knows is that of a row.
+    /// Returns an insert without a value for [`AUTOMATIC`], and a query whether LAST_INSERT_ID() is the value of a row.
     pub(super) fn automatic(&mut self, table: &Table) -> Vec<String> {
         let columns = self.row_columns(table);
         let insert = self.insert_of(table, &columns, false);
@@ -180,7 +183,7 @@ impl Author<'_> {
         )
     }
 
-    /// A condition, with its WHERE, that refuses no value.
+    /// Returns a condition, with its WHERE, that compares only values that the columns can take.
     pub(super) fn condition(&mut self, table: &Table) -> String {
         let count = self.dice.below(3);
         let mut all: Vec<String> = Vec::new();
@@ -225,7 +228,9 @@ impl Author<'_> {
         }
     }
 
-    /// What an UPDATE sets; whatever there is where the rows have an order, else what every row takes.
+    /// Returns the assignments of an UPDATE.
+    ///
+    /// If the rows have an order, it may set any column to any value; otherwise only values that every row can take.
     fn assignments(&mut self, table: &Table) -> String {
         let is_ordered = !table.primary.is_empty();
         let columns: Vec<Column> = table
@@ -296,7 +301,7 @@ impl Author<'_> {
         }
     }
 
-    /// UPDATE or DELETE of two tables. A row that has several partners is changed once, to a constant.
+    /// Returns an UPDATE or DELETE of two tables; a row with several partners is changed once, to a constant.
     pub(super) fn joined_change(&mut self) -> String {
         let [t, u] = self.tables else {
             return "DO 0".into();
@@ -315,7 +320,7 @@ impl Author<'_> {
             let targets = *one_of(self.dice, &["t", "u", "t, u"]);
             return format!("DELETE {targets} FROM t JOIN u ON {join} WHERE TRUE{condition}");
         }
-        // InnoDB leaves stored generated columns stale there, where a trigger changes what they follow from.
+        // There InnoDB leaves a stored generated column stale if a trigger changes the columns that it derives from.
         let targets: Vec<&Table> = [t, u]
             .into_iter()
             .filter(|t| !t.has_trigger && !t.has_period)
@@ -346,7 +351,7 @@ impl Author<'_> {
         )
     }
 
-    /// A change of a part of a period.
+    /// Returns a change of a part of a period.
     pub(super) fn portion(&mut self, table: &Table) -> Option<String> {
         if !table.has_period {
             return None;

@@ -1,8 +1,8 @@
-//! Random statements of several sessions, in one order: a seed says whose statement is next.
+//! Generates random statements of several sessions in one order, in which a seed picks the next session.
 //!
-//! Not asked for here, because the engines may differ by their locks alone, or the manual leaves the answer open: READ
-//! UNCOMMITTED, `SKIP LOCKED`, HANDLER between changes of others, and procedures that end half done. Tables with a period are
-//! left out, too: InnoDB overlooks rows of others there.
+//! It omits statements on which the engines may differ by their locks alone, or for which the manual leaves the answer
+//! open: READ UNCOMMITTED, `SKIP LOCKED`, HANDLER between changes of other sessions, and procedures that end half done.
+//! It also omits tables with a period, because InnoDB overlooks other sessions' rows there.
 
 use std::collections::VecDeque;
 
@@ -12,10 +12,10 @@ use super::values::one_of;
 use super::{of_session, LOOK};
 use crate::dice::Dice;
 
-/// How many sessions a script has that has several.
+/// The number of sessions in a script with several sessions.
 pub const SESSIONS: u32 = 3;
 
-/// The levels of transactions, those more often that more differs by.
+/// The isolation levels; those at which engines differ more are listed more often.
 const LEVELS: [&str; 6] = [
     "REPEATABLE READ",
     "REPEATABLE READ",
@@ -25,7 +25,7 @@ const LEVELS: [&str; 6] = [
     "SERIALIZABLE",
 ];
 
-/// Tables of which sessions see the same on both engines, and what creates them.
+/// Returns tables of which sessions see the same on both engines, and the statements that create them.
 pub fn tables_of_sessions(dice: &mut Dice) -> (Vec<Table>, Vec<String>) {
     loop {
         let (tables, script) = tables(dice);
@@ -35,7 +35,7 @@ pub fn tables_of_sessions(dice: &mut Dice) -> (Vec<Table>, Vec<String>) {
     }
 }
 
-/// So many statements at least, in one order; what is begun is ended.
+/// Returns at least `statements` statements in one order; each session completes the units that it has begun.
 pub fn interleaved(dice: &mut Dice, tables: &[Table], statements: usize) -> Vec<String> {
     let mut all = Vec::new();
     let mut waiting = vec![VecDeque::new(); SESSIONS as usize];
@@ -47,7 +47,7 @@ pub fn interleaved(dice: &mut Dice, tables: &[Table], statements: usize) -> Vec<
                 dice,
                 tables,
                 session: Some(session),
-                // A statement that one engine refuses for a lock has raised the other's counter nevertheless.
+                // A statement that one engine refuses because of a lock has still raised the other engine's counter.
                 raises_counters: false,
             };
             own.extend(author.unit_of_session());
@@ -63,7 +63,7 @@ pub fn interleaved(dice: &mut Dice, tables: &[Table], statements: usize) -> Vec<
 }
 
 impl Author<'_> {
-    /// A statement of a session, or some that belong together.
+    /// Returns a statement of a session, or several that belong together.
     fn unit_of_session(&mut self) -> Vec<String> {
         let tables = self.tables;
         let table = one_of(self.dice, tables);
@@ -86,7 +86,7 @@ impl Author<'_> {
         self.as_sent(unit)
     }
 
-    /// A transaction of a session, at any level; one of two goes on at the session's.
+    /// Returns a transaction of a session; half of the transactions set a new isolation level first.
     fn transaction_of_session(&mut self) -> Vec<String> {
         let mut all = Vec::new();
         if self.chance(50) {
@@ -104,7 +104,7 @@ impl Author<'_> {
         all
     }
 
-    /// Transactions that begin by themselves.
+    /// Returns transactions that begin implicitly.
     fn without_autocommit(&mut self) -> Vec<String> {
         let mut all = vec!["SET autocommit = 0".to_owned()];
         for _ in 0..1 + self.dice.below(2) {

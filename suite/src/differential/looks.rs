@@ -1,5 +1,6 @@
-//! Looking at the tables: the same rows on both engines, in no order and in a whole one, by whatever the optimizer
-//! takes and through each index.
+//! Compares the tables of both engines.
+//!
+//! Both must have the same rows, unordered and in a total order, by the optimizer's plan and through each index.
 
 use super::play::{Played, Side};
 use super::schema::Table;
@@ -11,12 +12,12 @@ use crate::error::Result;
 use crate::pushdown::answer::{difference, Answer};
 use crate::statements::indexes::unlike_the_rows;
 
-/// What came of looking at the tables.
+/// The result of comparing the tables.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Looked {
     Same,
     Differs(String),
-    /// A read was refused for what another session does, which says nothing of the rows.
+    /// An engine refused a read because of another session, which says nothing about the rows.
     Met,
 }
 
@@ -32,7 +33,7 @@ impl Looked {
     }
 }
 
-/// What differs in the tables.
+/// Compares the tables, and returns the first difference.
 ///
 /// # Errors
 /// When the server does not answer.
@@ -55,7 +56,7 @@ pub fn looked_at(
             if looked != Looked::Same {
                 return Ok(looked);
             }
-            // Where both refuse, the script has lost the table.
+            // If both engines refuse, the script has lost the table.
             let Answer::Rows(rows, _) = &wanted else {
                 continue;
             };
@@ -72,7 +73,7 @@ pub fn looked_at(
     Ok(Looked::Same)
 }
 
-/// What a table gives through each of its indexes, beside what `InnoDB` gives.
+/// Reads a table of Peregrine through each of its indexes, and compares the rows with `InnoDB`'s.
 ///
 /// EXPLAIN of a table with the keys `k0 (c0 DESC, c1)`, `k1 (c1(3))` and the primary key `id`:
 ///
@@ -83,7 +84,7 @@ pub fn looked_at(
 /// | `(k0) ORDER BY c0 DESC, c1, id` | `index` | in partitions `ALL`: `Using filesort` |
 /// | `(k1) ORDER BY c1` | `ALL` | `Using filesort` |
 ///
-/// So HANDLER, which asks no optimizer, reads what has only the beginning of a column.
+/// An index with a column prefix is therefore read through HANDLER, which bypasses the optimizer.
 fn by_each_index(
     innodb: &mut Side,
     peregrine: &mut Side,
@@ -112,7 +113,7 @@ fn by_each_index(
             }
         }
     }
-    // HANDLER shows versions that are over, too.
+    // HANDLER also shows old row versions of a table with system versioning.
     if table.is_versioned {
         return Ok(Looked::Same);
     }
@@ -123,7 +124,7 @@ fn by_each_index(
         .map_or(Looked::Same, Looked::Differs))
 }
 
-/// The order of an index, and then that of the primary key, which leaves no two rows equal.
+/// Returns the order of an index followed by that of the primary key, which makes it a total order.
 fn whole_order(table: &Table, index: &Index) -> Option<String> {
     if table.primary.is_empty() {
         return None;

@@ -1,24 +1,25 @@
-//! Random tables and random statements, the same on `InnoDB` and on Peregrine: after each statement the same rows, the
-//! same error, as many changed rows, the same warnings. Statements go as text or by the binary protocol; in some scripts the
-//! server is killed or stopped, and started again. Every other script has three sessions, whose statements come in one
-//! order: no statement is sent before the last one has ended, and none waits for a lock.
+//! Random tables and random statements, the same on `InnoDB` and on Peregrine.
 //!
-//! [`crate::changes`] has tables that somebody chose; here every script draws its own. A script that shows a difference
-//! is made short.
+//! After each statement, both engines must have the same rows, error, number of changed rows and warnings. Statements
+//! use the text protocol or the binary one. In some scripts the server is killed or stopped, and started again. Every
+//! other script has three sessions with statements in one order: each statement is sent after the previous one has
+//! ended, and no statement waits for a lock.
+//!
+//! [`crate::changes`] has fixed tables; here every script draws its own. A script that shows a difference is shortened.
 //!
 //! | file | holds |
 //! |---|---|
 //! | `values.rs` | kinds of columns, and constants of each |
 //! | `schema.rs` | random tables: keys, partitions, versions, periods, generated columns, triggers |
-//! | `statements.rs` | random statements on them, and those that belong together |
-//! | `changes.rs` | of these, changes of rows |
-//! | `units.rs` | of these, transactions of other levels and by XA, and temporary tables |
+//! | `statements.rs` | random statements on them, and groups of statements |
+//! | `changes.rs` | random changes of rows |
+//! | `units.rs` | transactions of other levels and by XA, and temporary tables |
 //! | `interleaved.rs` | random statements of several sessions, in one order |
-//! | `play.rs` | running a script on both engines, and comparing |
-//! | `sessions.rs` | the sessions of a script, and what happens where they are in each other's way |
-//! | `looks.rs` | comparing the tables, by themselves and through each index |
-//! | `shrink.rs` | a shorter script with a difference |
-//! | `run.rs` | many scripts, and what came of them |
+//! | `play.rs` | runs a script on both engines and compares |
+//! | `sessions.rs` | the sessions of a script, and their conflicts |
+//! | `looks.rs` | compares the tables, directly and through each index |
+//! | `shrink.rs` | finds a shorter script with a difference |
+//! | `run.rs` | runs many scripts and sums up the results |
 
 mod changes;
 mod interleaved;
@@ -34,26 +35,26 @@ mod values;
 
 pub use run::{run, Outcome, Request};
 
-/// Stands in a statement for the engine's name.
+/// Placeholder for the engine's name in a statement.
 const ENGINE: &str = "@ENGINE@";
-/// Stands before a statement that goes by the binary protocol.
+/// Prefix of a statement that uses the binary protocol.
 const BINARY: &str = "/* binary */ ";
-/// Stands in a script where the server is killed, and started again.
+/// Line of a script at which the server is killed and started again.
 const KILL: &str = "-- the server is killed, and started again";
-/// Stands in a script where the server is stopped in order, and started again.
+/// Line of a script at which the server is stopped cleanly and started again.
 const STOP: &str = "-- the server is stopped, and started again";
 
-/// Stands in a script where its session reads all tables, by themselves and through each index.
+/// Line of a script at which its session reads all tables, directly and through each index.
 const LOOK: &str = "-- all tables are read, and through each index";
-/// Stands, with the session's number and a colon, before a statement of a script that has several.
+/// Prefix, with the session's number and a colon, of a statement in a script with several sessions.
 const SESSION: &str = "session ";
 
-/// A line of a script that has several sessions.
+/// Returns a statement as a line of a script with several sessions.
 fn of_session(session: usize, sql: &str) -> String {
     format!("{SESSION}{}: {sql}", session + 1)
 }
 
-/// The session of a line, counted from 0, and its statement. A line without a session is the first one's.
+/// Returns a line's session, counted from 0, and its statement; a line without a session belongs to the first one.
 fn split(line: &str) -> (usize, &str) {
     let parts = line
         .strip_prefix(SESSION)
@@ -64,7 +65,7 @@ fn split(line: &str) -> (usize, &str) {
     }
 }
 
-/// A statement without how it is sent.
+/// Returns a statement without the prefix for the binary protocol.
 fn bare(sql: &str) -> &str {
     sql.strip_prefix(BINARY).unwrap_or(sql)
 }

@@ -1,4 +1,4 @@
-//! Running a script on both engines, each in a database of its own, and comparing what comes of every statement.
+//! Runs a script on both engines, each in its own database, and compares the outcome of every statement.
 
 use std::fmt;
 use std::time::Duration;
@@ -18,71 +18,72 @@ use crate::pushdown::answer::{
     brief, difference, Answer, {self},
 };
 
-/// A second of the server's clock at which each script begins; it goes on by one a statement, so that versions of rows
-/// have the same times.
+/// The server's time at which each script begins, in seconds.
+///
+/// It advances by one second for each statement, so row versions have the same times on both engines.
 const BEGINNING: u64 = 1_700_000_000;
-/// After so many statements the tables are read by every index, too.
+/// After this many statements, the tables are also read by every index.
 const LOOK_BY_INDEX: usize = 10;
-/// A table without rows: a session reads it to have a snapshot.
+/// A table without rows; a session reads it to get a snapshot.
 pub const EMPTY: &str = "no_rows";
-/// All columns of an answer, whichever they are.
+/// All columns of an answer, as a count.
 const ALL: usize = usize::MAX;
-/// How often it is looked at whether what was prepared has ended, and how long between.
+/// How often, and at what interval, a side checks that no transaction is prepared.
 const MOST_LOOKS: u32 = 200;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
-/// The error of a statement that the binary protocol does not take.
+/// The error of a statement that the binary protocol does not support.
 const NOT_BY_BINARY_PROTOCOL: u16 = 1295;
 
-/// What came of a statement.
+/// The outcome of a statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Done {
-    /// Rows that it changed.
+    /// Rows that the statement changed.
     changed: u64,
-    /// What it answers.
+    /// The statement's rows or error.
     pub answer: Answer,
-    /// In no order.
+    /// The warnings, sorted because their order does not count.
     warnings: Vec<String>,
 }
 
-/// Where the engines differ.
+/// A difference between the engines.
 #[derive(Debug, Clone)]
 pub struct Difference {
     /// The statement's place in the script.
     pub at: usize,
-    /// What differs.
+    /// The description of the difference.
     pub told: String,
 }
 
-/// What was done.
+/// Counters of the work done.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Played {
-    /// Statements.
+    /// Statements run on both engines.
     pub statements: u64,
-    /// Of these, refused by both.
+    /// Statements that both engines refused.
     pub refused: u64,
-    /// Rows that they changed.
+    /// Rows that the statements changed.
     pub changed: u64,
     /// Rows that were compared.
     pub rows: u64,
     /// Indexes through which a table was read.
     pub by_index: u64,
-    /// Statements that went by the binary protocol.
+    /// Statements that used the binary protocol.
     pub binary: u64,
     /// How often the server was killed or stopped.
     pub restarts: u64,
-    /// Statements that InnoDB answers otherwise than the manual says, and Peregrine as it says.
+    /// Statements for which InnoDB's count contradicts the manual and Peregrine's follows it.
     pub by_manual: u64,
-    /// Statements of sessions that were not alone.
+    /// Statements in scripts with several sessions.
     pub of_sessions: u64,
-    /// Of these, refused by both engines for what another session does.
+    /// Of these, statements that both engines refused because of another session.
     pub met_in_both: u64,
-    /// Refused for that by InnoDB alone.
+    /// Those that only InnoDB refused because of another session.
     pub met_in_innodb: u64,
-    /// Refused for that by Peregrine alone.
+    /// Those that only Peregrine refused because of another session.
     pub met_in_peregrine: u64,
 }
 
-/// Lets a session wait so many seconds: for tables, and for rows.
+/// Returns the statement that sets a session's lock wait timeouts, in seconds, for tables and for rows.
 pub fn waits(tables: u32, rows: u32) -> String {
     format!(
         "SET SESSION lock_wait_timeout = {tables}, innodb_lock_wait_timeout = {rows}, peregrine_lock_wait_timeout = {rows}"
@@ -95,19 +96,20 @@ pub struct Side {
     engine: Engine,
 }
 
-/// Whether the rows that a statement answers can come in one order only. Whatever the author of statements orders, it
-/// orders by a whole key, or by all that it shows; and HANDLER goes along a whole primary key.
+/// Returns whether a statement's rows can have only one order.
+///
+/// The author's statements order by a whole key or by all shown columns, and HANDLER reads along a whole primary key.
 fn has_one_order(sql: &str) -> bool {
     (sql.starts_with("SELECT") && sql.contains(" ORDER BY "))
         || (sql.starts_with("HANDLER") && sql.contains(" READ "))
 }
 
-/// The database of an engine's tables.
+/// Returns the name of the database with an engine's tables.
 fn schema(engine: Engine) -> String {
     format!("differential_{}", engine.name())
 }
 
-/// A message without what differs by the engine's name, and by the order in which rows are met.
+/// Returns a message without the engine's name and without the row number, which depends on the order of the rows.
 fn neutral(message: &str, engine: Engine) -> String {
     let message = message.replace(&schema(engine), "schema");
     let message = message.replace(engine.name(), "engine");
@@ -118,7 +120,7 @@ fn neutral(message: &str, engine: Engine) -> String {
 }
 
 impl Side {
-    /// A side with nothing in its database.
+    /// Opens a side with an empty database.
     pub fn new(server: &Hosted, engine: Engine) -> Result<Self> {
         let schema = schema(engine);
         let mut connection = server.connect(None)?;
@@ -135,7 +137,7 @@ impl Side {
         Self::of_connection(connection, engine)
     }
 
-    /// A side with what its database has.
+    /// Opens a side again and keeps the contents of its database.
     pub fn again(server: &Hosted, engine: Engine) -> Result<Self> {
         Self::of_connection(server.connect(None)?, engine)
     }
@@ -144,7 +146,8 @@ impl Side {
         let begin = [
             format!("USE {}", schema(engine)),
             "SET NAMES utf8mb4".to_owned(),
-            // Nobody is in the way but what is prepared, where a script made short has lost its end.
+            // Only a prepared transaction can block a statement, if a shortened script has lost the statement that ends
+            // it.
             waits(2, 1),
         ];
         hosted::run_all(&mut connection, &begin)?;
@@ -155,12 +158,12 @@ impl Side {
         answer::text(&mut self.connection, sql, 0)
     }
 
-    /// As [`Side::ask`], with the rows as they came, too.
+    /// Like [`Side::ask`], but also keeps the order of the rows.
     pub fn ask_in_order(&mut self, sql: &str) -> Result<Answer> {
         answer::text(&mut self.connection, sql, ALL)
     }
 
-    /// Asks by the protocol that the statement names.
+    /// Runs a statement by the protocol that its prefix names.
     fn ask_as_sent(&mut self, sql: &str) -> Result<Answer> {
         let ordered = if has_one_order(bare(sql)) { ALL } else { 0 };
         if sql.starts_with(BINARY) {
@@ -182,7 +185,7 @@ impl Side {
             });
         }
         Ok(Done {
-            // A copy of a table counts its rows, a change in place does not.
+            // An ALTER that copies the table counts its rows; one in place does not.
             changed: match bare(sql).starts_with("ALTER") {
                 true => 0,
                 false => self.connection.affected_rows(),
@@ -200,7 +203,7 @@ impl Side {
         let rows: Vec<(String, u16, String)> = self.connection.query(sql).running(sql)?;
         let mut all: Vec<String> = rows
             .iter()
-            // What InnoDB says of other levels than its own.
+            // InnoDB warns so at isolation levels other than REPEATABLE READ.
             .filter(|(.., message)| !message.contains("WITH CONSISTENT SNAPSHOT was ignored"))
             .map(|(level, number, message)| {
                 format!("{level} {number} {}", neutral(message, self.engine))
@@ -211,8 +214,10 @@ impl Side {
     }
 }
 
-/// Rolls back what a script before this one has left prepared: its end can come after a kill, or be left out where a
-/// script is made short. Who has prepared it may still be on its way out, and is waited for.
+/// Rolls back the transaction that an earlier script left prepared.
+///
+/// The end of that transaction may come after a kill, or a shortened script may lack it. The connection that prepared
+/// it may still be closing, so this function waits for it.
 fn end_prepared(connection: &mut Conn, engine: Engine) -> Result<()> {
     let recover = "XA RECOVER";
     for _ in 0..MOST_LOOKS {
@@ -220,7 +225,7 @@ fn end_prepared(connection: &mut Conn, engine: Engine) -> Result<()> {
         if !prepared.iter().any(|(.., name)| name == engine.name()) {
             return Ok(());
         }
-        // Refused while its connection is there.
+        // The server refuses this while the connection still exists.
         let _ = connection.query_drop(format!("XA ROLLBACK '{}'", engine.name()));
         std::thread::sleep(BETWEEN_LOOKS);
     }
@@ -228,9 +233,10 @@ fn end_prepared(connection: &mut Conn, engine: Engine) -> Result<()> {
     Err(SuiteError::Server(told))
 }
 
-/// Whether the engines differ in what the manual decides against InnoDB: ON DUPLICATE KEY UPDATE counts a row that is set
-/// to its own values as 0 rows, where InnoDB counts 1 if it has not read the whole row. REPLACE counts what it deletes and
-/// what it inserts, where InnoDB counts 1 for a row that it finds the same.
+/// Returns whether the counts of changed rows differ in a way in which InnoDB contradicts the manual.
+///
+/// ON DUPLICATE KEY UPDATE counts 0 for a row that is set to its own values; InnoDB counts 1 if it has not read the
+/// whole row. REPLACE counts deleted and inserted rows; InnoDB counts 1 for a row that it finds the same.
 fn is_by_manual(sql: &str, innodb: &Done, peregrine: &Done) -> bool {
     let (ours, theirs) = (peregrine.changed, innodb.changed);
     let is_counted_so = (sql.contains("ON DUPLICATE KEY UPDATE") && ours < theirs)
@@ -249,7 +255,7 @@ impl fmt::Display for Done {
     }
 }
 
-/// Plays a script. `Some`: the engines differ.
+/// Plays a script, and returns the first difference between the engines.
 ///
 /// # Errors
 /// When the server does not answer.
@@ -297,7 +303,7 @@ pub fn play(
     Ok(None)
 }
 
-/// What differs in what came of a statement.
+/// Counts a statement, and returns the difference between its outcomes.
 pub fn unlike(sql: &str, wanted: &Done, got: &Done, played: &mut Played) -> Option<String> {
     played.statements += 1;
     played.binary += u64::from(sql.starts_with(BINARY));

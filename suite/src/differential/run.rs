@@ -1,4 +1,4 @@
-//! Many scripts, and what came of them.
+//! Runs many scripts and sums up the results.
 
 use std::fmt;
 
@@ -13,46 +13,48 @@ use crate::engines::hosted::Hosted;
 use crate::error::{Result, SuiteError};
 use crate::runner::interrupt;
 
-/// Statements of a script, about.
+/// The approximate number of statements in a script.
 const SCRIPT: usize = 120;
-/// One script in so many has the server killed or stopped twice.
+/// In one of this many scripts, the server is killed or stopped twice.
 const RESTARTED: u64 = 40;
-/// How often a script with a difference is tried with less in it.
+/// How often a shortened script is tried.
 const TRIES: u32 = 400;
-/// One in so many statements must be done at least, or the comparison says little.
+/// At least one in this many statements must succeed, or the comparison says little.
 const LEAST_DONE: u64 = 3;
 
-/// Of the statements of sessions, one in so many at most may be refused for what another session does, and by Peregrine
-/// alone: else too few transactions come to their end, or Peregrine locks more than it should. `FEW` more are no sign.
+/// Of the statements of sessions, at most one in `MOST_MET` may be refused because of another session.
+///
+/// At most one in `MOST_MET_IN_PEREGRINE`, and `FEW` more, may be refused by Peregrine alone. Above the first limit,
+/// too few transactions reach their end. Above the second one, Peregrine may lock more than it should.
 const MOST_MET: u64 = 4;
 const MOST_MET_IN_PEREGRINE: u64 = 50;
 const FEW: u64 = 5;
 
-/// How many statements, and which.
+/// The number of statements, and the seed.
 #[derive(Debug, Clone, Copy)]
 pub struct Request {
-    /// Statements.
+    /// The number of statements.
     pub statements: u64,
-    /// Of tables and statements.
+    /// The seed of tables and statements.
     pub seed: u64,
-    /// The number of the first script: each has one, by which it can be had again.
+    /// The number of the first script; a script's number reproduces it.
     pub first: u64,
-    /// Scripts with a difference after which it ends.
+    /// The number of scripts with a difference after which the run ends.
     pub most_different: u32,
 }
 
-/// What came of it.
+/// The result of the run.
 #[derive(Debug, Clone, Default)]
 pub struct Outcome {
     played: Played,
     scripts: u64,
     seed: u64,
-    /// Of each difference: what it is, then the statements of its script.
+    /// For each difference, its description and then the statements of its script.
     pub different: Vec<Vec<String>>,
 }
 
 impl Outcome {
-    /// Whether nothing differs, and enough was done to say so.
+    /// Returns whether nothing differs, and enough statements succeeded to prove it.
     #[must_use]
     pub fn held(&self) -> bool {
         let Played {
@@ -110,11 +112,11 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// A script, and the tables of which it speaks.
+/// Returns a script and its tables.
 fn script(seed: u64, number: u64) -> (Vec<Table>, Vec<String>) {
     let mut dice = Dice::new(seed, number);
     let has_restarts = number % RESTARTED == RESTARTED - 1;
-    // Of the scripts with restarts, too, one of two.
+    // Half of the scripts with restarts have several sessions, too.
     let has_sessions = (number + number / RESTARTED) % 2 == 1;
     let (tables, mut script) = match has_sessions {
         true => tables_of_sessions(&mut dice),
@@ -128,7 +130,7 @@ fn script(seed: u64, number: u64) -> (Vec<Table>, Vec<String>) {
         dice: &mut dice,
         tables: &tables,
         session: None,
-        // InnoDB's counter is above what a refused statement has given only after a restart.
+        // Only after a restart is InnoDB's counter above the value that a refused statement gave.
         raises_counters: !has_restarts,
     };
     while script.len() < SCRIPT {

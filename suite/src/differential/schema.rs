@@ -1,4 +1,4 @@
-//! Random tables: columns of every kind, keys of every kind, partitions, versions, periods, triggers.
+//! Generates random tables: columns and keys of every kind, partitions, versions, periods, triggers.
 
 use std::fmt::Write;
 
@@ -6,8 +6,10 @@ use super::values::{chance, one_of, Kind};
 use super::ENGINE;
 use crate::dice::Dice;
 
-/// The column with AUTO_INCREMENT. The manual leaves open which values are passed over, so statements do not show its
-/// values, but their order alone; no other column is made of it.
+/// The name of the column with AUTO_INCREMENT.
+///
+/// The manual leaves open which values an engine skips. Statements therefore show only the order of the values, and no
+/// other column is derived from them.
 pub const AUTOMATIC: &str = "a";
 
 /// A column that statements may name.
@@ -16,9 +18,9 @@ pub struct Column {
     pub name: String,
     pub kind: Kind,
     pub is_nullable: bool,
-    /// Its values follow from others.
+    /// Whether the server computes its values from other columns.
     pub is_generated: bool,
-    /// A key demands it to be unique, alone or with others, or the partition follows from it.
+    /// Whether a unique key contains it, or the partition depends on it.
     pub is_in_unique: bool,
 }
 
@@ -27,23 +29,23 @@ pub struct Column {
 pub struct Table {
     pub name: String,
     pub columns: Vec<Column>,
-    /// The columns of the primary key; none where there is none.
+    /// The columns of the primary key; empty if the table has none.
     pub primary: Vec<String>,
     /// Names of the other keys.
     pub keys: Vec<String>,
     pub is_versioned: bool,
-    /// It has the period `p`, of the columns `ps` and `pe`.
+    /// Whether it has the period `p`, with the columns `ps` and `pe`.
     pub has_period: bool,
-    /// Rows that are updated are changed by a trigger.
+    /// Whether a trigger changes updated rows.
     pub has_trigger: bool,
-    /// It has the column [`AUTOMATIC`].
+    /// Whether it has the column [`AUTOMATIC`].
     pub is_automatic: bool,
-    /// What creates it, and what belongs to it.
+    /// The statements that create the table and its trigger.
     pub definitions: Vec<String>,
 }
 
 impl Table {
-    /// A table of any kind.
+    /// Draws a random table.
     pub fn any(dice: &mut Dice, name: &str) -> Table {
         let mut table = Table {
             name: name.to_owned(),
@@ -56,13 +58,13 @@ impl Table {
             is_automatic: chance(dice, 25),
             definitions: Vec::new(),
         };
-        // A portion of a period that is split off gets an automatic value, in the order in which rows are met.
+        // A row that splits off from a period gets an automatic value, in the order in which the engine reads the rows.
         table.is_automatic &= !table.has_period;
-        // InnoDB takes periods that overlap where the table has a partition of history, against WITHOUT OVERLAPS.
+        // InnoDB accepts overlapping periods despite WITHOUT OVERLAPS if the table has a history partition.
         let has_history = table.is_versioned && !table.has_period;
         let partitions = partitions(dice, has_history);
         let mut lines = table.draw_columns(dice, !partitions.is_empty());
-        // A partition follows from `id`, which each unique key must have then.
+        // If `id` determines the partition, each unique key must contain it.
         let needs_id = partitions.contains("(id)");
         lines.extend(table.draw_keys(dice, needs_id));
         if chance(dice, 15) {
@@ -142,7 +144,7 @@ impl Table {
                 } else {
                     "VARCHAR(20) CHARACTER SET utf8mb4"
                 };
-                // InnoDB merges the partitions in the order of a virtual column that it has not worked out.
+                // InnoDB merges partitions in the order of a virtual column that it has not computed.
                 let is_stored = is_partitioned || chance(dice, 50);
                 let stored = if is_stored { "PERSISTENT" } else { "VIRTUAL" };
                 lines.push(format!("g {ty} AS ({expression}) {stored}"));
@@ -170,7 +172,7 @@ impl Table {
         part
     }
 
-    /// Parts of a key, of different columns.
+    /// Draws the parts of a key, each of a different column.
     fn parts(&self, dice: &mut Dice, needs_id: bool) -> (Vec<usize>, Vec<String>) {
         let mut columns: Vec<usize> = Vec::new();
         if needs_id {
@@ -264,13 +266,13 @@ impl Table {
         self.definitions.push(text);
     }
 
-    /// The columns that a statement may set.
+    /// Returns the columns that a statement may set.
     pub fn settable(&self) -> Vec<&Column> {
         let columns = self.columns.iter();
         columns.filter(|column| !column.is_generated).collect()
     }
 
-    /// All that is to be read, which `*` does not give where columns are invisible.
+    /// Returns the list of all columns; `*` omits invisible ones.
     pub fn shown(&self) -> String {
         let mut shown: Vec<&str> = self.columns.iter().map(|c| c.name.as_str()).collect();
         if self.has_period {
@@ -279,7 +281,7 @@ impl Table {
         shown.join(", ")
     }
 
-    /// As [`Table::shown`], with the place of each row in the order of [`AUTOMATIC`].
+    /// Like [`Table::shown`], with the rank of each row in the order of [`AUTOMATIC`].
     pub fn shown_in_order(&self) -> String {
         let shown = self.shown();
         match self.is_automatic {
@@ -288,18 +290,18 @@ impl Table {
         }
     }
 
-    /// Whether it is in partitions.
+    /// Returns whether the table has partitions.
     pub fn is_partitioned(&self) -> bool {
         self.definitions[0].contains(" PARTITION BY ")
     }
 
-    /// An order in which no two rows are equal, if there is one.
+    /// Returns a total order of the rows, if the table has a primary key.
     pub fn whole_order(&self) -> Option<String> {
         (!self.primary.is_empty()).then(|| format!(" ORDER BY {}", self.primary.join(", ")))
     }
 }
 
-/// The partitions of a table, or nothing.
+/// Draws the partitions of a table, or an empty text.
 fn partitions(dice: &mut Dice, has_history: bool) -> String {
     if has_history && chance(dice, 40) {
         return " PARTITION BY SYSTEM_TIME (PARTITION p0 HISTORY, PARTITION pn CURRENT)".into();
@@ -315,7 +317,7 @@ fn partitions(dice: &mut Dice, has_history: bool) -> String {
     text.into()
 }
 
-/// Some tables, and what creates them.
+/// Draws some tables; returns them and the statements that create them.
 pub fn tables(dice: &mut Dice) -> (Vec<Table>, Vec<String>) {
     let tables: Vec<Table> = ["t", "u"]
         .iter()

@@ -1,21 +1,22 @@
-//! The sessions of a script on both engines, and what happens where they are in each other's way.
+//! The sessions of a script on both engines, and their conflicts.
 //!
-//! Engines may lock different rows: InnoDB locks gaps, and entries of indexes that it passes. So no session waits, and where an
-//! engine refuses a statement for what another session does, both are brought to the same state again:
+//! Engines may lock different rows: InnoDB locks gaps, and index entries that it passes. For this reason no session
+//! waits. If an engine refuses a statement because of another session, both engines are brought to the same state
+//! again:
 //!
 //! | refused | what follows |
 //! |---|---|
-//! | by both, after a wait | the statement has left nothing in either, and the transaction goes on |
+//! | by both, after a wait | the statement has changed nothing in either engine, and the transaction goes on |
 //! | by both, and the transaction is over in one | the session's transaction is rolled back in both |
 //! | by one, and the other has another error | the same |
 //! | by one, which has ended the transaction | the same |
-//! | by one otherwise | all other transactions are rolled back, and the statement must do the same there now |
+//! | by one otherwise | all other transactions are rolled back, and the refusing engine must then do the same |
 //!
-//! A statement that reads one table to change another reads it by the snapshot in Peregrine, and takes one where there is
-//! none. InnoDB locks what it reads, and by an index alone it reads the newest rows, whatever the snapshot. So a new
-//! transaction begins before such a statement, with a snapshot in both.
+//! A statement may read one table to change another. Peregrine reads that table by the snapshot, and takes a snapshot
+//! if there is none. InnoDB locks the rows that it reads; if an index alone suffices, it reads the newest rows,
+//! whatever the snapshot. A new transaction with a snapshot in both engines therefore begins before such a statement.
 //!
-//! Statements that are refused are counted apart: a run holds only where there are few (`run.rs`).
+//! Refused statements are counted separately; a run holds only if they are few (`run.rs`).
 
 use mysql::prelude::Queryable;
 
@@ -28,14 +29,15 @@ use crate::engines::Engine;
 use crate::error::{Result, StatementContext};
 use crate::pushdown::answer::Answer;
 
-/// The error of a lock that was not to be had in time.
+/// The error of a lock wait timeout.
 const TIMED_OUT: u16 = 1205;
-/// The errors of what another session does, after which a transaction is over: a deadlock or, in Peregrine, a row changed
-/// since the snapshot, which is the second in `InnoDB`.
+/// The errors after which a transaction is over because of another session.
+///
+/// 1213 is a deadlock and, in Peregrine, also a row changed since the snapshot. `InnoDB` reports such a row as 1020.
 const OVER: [u16; 2] = [1213, 1020];
 /// The error of a table that is newer than the snapshot.
 const NEWER_TABLE: u16 = 1412;
-/// Seconds that a statement may wait which nobody is in the way of, but what a server that was killed rolls back.
+/// How long a repeated statement may wait, in seconds, while the server rolls back what a kill left open.
 const PATIENCE: u32 = 10;
 
 /// A session on both engines.
@@ -47,12 +49,13 @@ pub struct Pair {
 /// All sessions of a script.
 pub struct Sessions {
     pairs: Vec<Pair>,
-    /// Who looks at what is committed, where there are several.
+    /// The pair that reads committed rows, if the script has several sessions.
     outside: Option<Pair>,
 }
 
-/// Whether an engine has refused something for what another session does. A table that is newer than the snapshot is none
-/// where both say so.
+/// Returns whether an engine refused a statement because of another session.
+///
+/// If both engines say that a table is newer than the snapshot, this is no such refusal.
 pub fn is_met(answer: &Answer, other: &Answer) -> bool {
     match answer {
         Answer::Error(NEWER_TABLE) => answer != other,
@@ -61,27 +64,29 @@ pub fn is_met(answer: &Answer, other: &Answer) -> bool {
     }
 }
 
-/// Whether an engine has ended a transaction for what another session does.
+/// Returns whether an engine ended a transaction because of another session.
 fn is_over(answer: &Answer) -> bool {
     matches!(answer, Answer::Error(number) if OVER.contains(number))
 }
 
-/// Whether a statement locks the rows that it returns. At REPEATABLE READ `InnoDB` returns rows that came after the snapshot,
-/// where an index has all that is asked for, and refuses them otherwise.
+/// Returns whether a statement locks the rows that it returns.
+///
+/// At REPEATABLE READ, `InnoDB` returns rows newer than the snapshot if an index covers the query; otherwise it refuses
+/// the statement.
 fn is_locking_read(sql: &str) -> bool {
     let sql = bare(sql);
     sql.starts_with("SELECT")
         && (sql.ends_with(" FOR UPDATE") || sql.ends_with(" LOCK IN SHARE MODE"))
 }
 
-/// Whether a statement reads one table to change another.
+/// Returns whether a statement reads one table to change another.
 fn reads_to_change(sql: &str) -> bool {
     let sql = bare(sql);
     !sql.starts_with("SELECT") && (sql.contains(" SELECT ") || sql.contains(" JOIN "))
 }
 
 impl Pair {
-    /// Begins new transactions, each with a snapshot where it is more than a statement.
+    /// Commits, and takes a snapshot in both engines; with autocommit, the snapshot lasts for one statement only.
     fn begin_with_snapshots(&mut self) -> Result<()> {
         self.run("COMMIT")?;
         let sql = format!("SELECT n FROM {EMPTY}");
@@ -102,7 +107,7 @@ impl Pair {
         })
     }
 
-    /// What differs in what came of a statement of a session among several.
+    /// Compares the outcomes of a statement in a script with several sessions, and returns the difference.
     fn unlike(
         &mut self,
         sql: &str,
@@ -118,8 +123,9 @@ impl Pair {
         Ok(unlike(sql, wanted, got, played))
     }
 
-    /// A session among several: it waits for nobody, and rows changed since its snapshot are not to be had in InnoDB
-    /// either.
+    /// Configures a session of a script with several sessions.
+    ///
+    /// It does not wait for locks, and InnoDB refuses rows changed since the snapshot, as Peregrine does.
     fn among_others(mut self) -> Result<Self> {
         self.run(&waits(0, 0))?;
         self.run("SET SESSION innodb_snapshot_isolation = ON")?;
@@ -128,7 +134,7 @@ impl Pair {
 }
 
 impl Sessions {
-    /// The sessions of a script, with nothing in their databases.
+    /// Opens the sessions of a script, with empty databases.
     pub fn new(server: &Hosted, script: &[String]) -> Result<Self> {
         let first = Pair {
             innodb: Side::new(server, Engine::InnoDb)?,
@@ -156,18 +162,18 @@ impl Sessions {
         })
     }
 
-    /// As many sessions as before, after the server was started again.
+    /// Opens the same number of sessions after the server was started again.
     pub fn again(self, server: &Hosted) -> Result<Self> {
         let last = self.pairs.len() - 1;
         Self::with_first(Pair::again(server)?, last, self.outside.is_none(), server)
     }
 
-    /// Runs in a session of both engines what neither may refuse.
+    /// Runs a statement in a session of both engines; neither may refuse it.
     pub fn run_in(&mut self, session: usize, sql: &str) -> Result<()> {
         self.pairs[session].run(sql)
     }
 
-    /// Ends what transactions there are, where there are several sessions.
+    /// Rolls back all open transactions, if there are several sessions.
     pub fn end(&mut self) -> Result<()> {
         if self.outside.is_some() {
             for pair in &mut self.pairs {
@@ -177,7 +183,7 @@ impl Sessions {
         Ok(())
     }
 
-    /// What differs in what a statement does.
+    /// Runs a statement in a session on both engines, and returns the difference.
     pub fn done(
         &mut self,
         session: usize,
@@ -215,8 +221,8 @@ impl Sessions {
             }
         };
         let has_done = !matches!(other, Answer::Error(_));
-        // Without a rollback of this transaction: a row that was overwritten while another transaction was changing it
-        // shows when that one goes.
+        // This transaction stays open. If an engine let it overwrite a row that another transaction was changing, the
+        // rollback of that transaction shows the error.
         let is_again = *refused == Answer::Error(TIMED_OUT) || !is_in_transaction(side)?;
         if !(has_done && is_again) {
             pair.run("ROLLBACK")?;
@@ -239,7 +245,7 @@ impl Sessions {
         } else {
             &got.answer
         };
-        // Who no longer waits for a row may find that it has changed since the snapshot.
+        // The repeated statement need not wait for a row, but may find that the row has changed since the snapshot.
         if is_over(answer) {
             pair.run("ROLLBACK")?;
             return Ok(None);
@@ -247,7 +253,7 @@ impl Sessions {
         pair.unlike(sql, &wanted, &got, played)
     }
 
-    /// What differs in what a session sees.
+    /// Compares the tables as a session sees them, and returns the difference.
     pub fn look(
         &mut self,
         session: usize,
@@ -266,7 +272,7 @@ impl Sessions {
         }
     }
 
-    /// What differs in what is committed; for a session that is alone, in what it sees.
+    /// Compares the committed tables, or the tables as a single session sees them, and returns the difference.
     pub fn look_from_outside(
         &mut self,
         tables: &[Table],
@@ -286,7 +292,7 @@ fn is_in_transaction(side: &mut Side) -> Result<bool> {
     is_true(side, "@@in_transaction")
 }
 
-/// Whether a session is in a transaction at REPEATABLE READ.
+/// Returns whether a session is in a transaction at REPEATABLE READ.
 fn has_snapshot(side: &mut Side) -> Result<bool> {
     is_true(
         side,

@@ -1,12 +1,14 @@
-//! Making a script that shows a difference short (Zeller and Hildebrandt, "Simplifying and isolating failure-inducing
-//! input", 2002: parts are left out, ever smaller ones).
+//! Shortens a script that shows a difference.
+//!
+//! The algorithm is that of Zeller and Hildebrandt, "Simplifying and isolating failure-inducing input", 2002: it leaves
+//! out parts, ever smaller ones.
 
 use crate::error::Result;
 
-/// Leaves out what is not needed for `differs` to hold, which is asked so many times at most.
+/// Leaves out lines that `differs` does not need, with at most `tries` calls of `differs`.
 ///
 /// # Errors
-/// What `differs` says.
+/// Those of `differs`.
 pub fn shrunk<T: Clone>(
     script: &[T],
     mut tries: u32,

@@ -1,8 +1,8 @@
-//! Random statements with one right outcome, in whatever order an engine comes upon the rows.
+//! Generates random statements with one right outcome, in whatever order an engine reads the rows.
 //!
-//! So `LIMIT` has an order without ties, keys move in such an order, values that a strict statement could refuse are
-//! set in it, and rows of joined tables are set to constants. What a table without a primary key can't do by that is
-//! not asked of it.
+//! A `LIMIT` therefore has an order without ties. Statements move keys, and set values that a strict statement could
+//! refuse, in such an order. An update of joined tables sets constants. Tables without a primary key have no such
+//! order, so statements that need one are not generated for them.
 
 use super::changes::ROOM;
 use super::schema::{Column, Table};
@@ -10,16 +10,16 @@ use super::values::{chance, one_of, Kind};
 use super::{BINARY, LOOK};
 use crate::dice::Dice;
 
-/// How often a statement goes by the binary protocol, in a hundred.
+/// How often a statement uses the binary protocol, in a hundred.
 const BY_BINARY_PROTOCOL: u32 = 20;
 
-/// Makes statements up.
+/// Generates statements.
 pub struct Author<'a> {
     pub dice: &'a mut Dice,
     pub tables: &'a [Table],
-    /// The session that it writes for, where there are several.
+    /// The session of the statements, if there are several.
     pub session: Option<u32>,
-    /// Whether it may give values that raise a counter of AUTO_INCREMENT.
+    /// Whether statements may give values that raise an AUTO_INCREMENT counter.
     pub raises_counters: bool,
 }
 
@@ -28,13 +28,13 @@ impl Author<'_> {
         chance(self.dice, percent)
     }
 
-    /// A statement, or some that belong together.
+    /// Returns a statement, or several that belong together.
     pub fn unit(&mut self) -> Vec<String> {
         let unit = self.statements();
         self.as_sent(unit)
     }
 
-    /// Statements with how they are sent.
+    /// Marks some statements for the binary protocol.
     pub(super) fn as_sent(&mut self, mut unit: Vec<String>) -> Vec<String> {
         for sql in &mut unit {
             if sql != LOOK && self.chance(BY_BINARY_PROTOCOL) {
@@ -73,7 +73,7 @@ impl Author<'_> {
         }
     }
 
-    /// A query; now and then one that locks what it returns.
+    /// Returns a query; some queries lock the rows that they return.
     pub(super) fn select(&mut self, table: &Table) -> String {
         let select = self.query(table);
         match self.dice.below(12) {
@@ -217,7 +217,7 @@ impl Author<'_> {
                 1 + self.dice.below(3)
             ));
         }
-        // Nothing changes in between: the manual leaves open what a HANDLER reads of that.
+        // No statement changes rows in between, because the manual leaves open what a HANDLER reads then.
         all.push(format!("HANDLER {name} CLOSE"));
         all
     }
@@ -228,7 +228,7 @@ impl Author<'_> {
             1 => self.update(table),
             _ => self.select(table),
         };
-        // Statements whose rows the manual counts are known by their text.
+        // These statements stay unprepared: their text tells that the manual decides their counts of changed rows.
         if sql.contains("ON DUPLICATE KEY UPDATE") || sql.starts_with("REPLACE") {
             return vec![sql];
         }
@@ -255,7 +255,7 @@ impl Author<'_> {
         all
     }
 
-    /// A cursor of a procedure, which changes the rows that it has passed.
+    /// Returns a procedure with a cursor; it changes the rows that the cursor has passed.
     fn walked(&mut self, table: &Table) -> Vec<String> {
         let name = &table.name;
         let Some(order) = table.whole_order() else {

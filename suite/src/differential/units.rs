@@ -1,11 +1,11 @@
-//! Statements that belong together: transactions of every level, by XA, and on a temporary table.
+//! Generates groups of statements: transactions of every level, XA transactions, and work on a temporary table.
 
 use super::schema::Table;
 use super::statements::Author;
 use super::values::one_of;
 use super::ENGINE;
 
-/// The level at which a session begins.
+/// The isolation level at which a session begins.
 const USUAL: &str = "REPEATABLE READ";
 
 /// The temporary table's name.
@@ -23,10 +23,12 @@ impl Author<'_> {
         }
     }
 
-    /// A transaction of another level. The session's, for reads of the tables in between would use up that of the next
-    /// transaction.
+    /// Returns a transaction at another level.
+    ///
+    /// It sets the session's level. A level for the next transaction only would be used up by the reads of the tables
+    /// in between.
     pub(super) fn of_a_level(&mut self) -> Vec<String> {
-        // Below REPEATABLE READ InnoDB overlooks periods that overlap: it takes rows against WITHOUT OVERLAPS.
+        // Below REPEATABLE READ, InnoDB overlooks overlapping periods and accepts rows despite WITHOUT OVERLAPS.
         let levels: &[&str] = match self.tables.iter().any(|table| table.has_period) {
             true => &["SERIALIZABLE"],
             false => &["READ UNCOMMITTED", "READ COMMITTED", "SERIALIZABLE"],
@@ -39,7 +41,7 @@ impl Author<'_> {
         all
     }
 
-    /// A transaction by XA. Its name is one of the whole server, so each engine has another.
+    /// Returns an XA transaction; its name belongs to the whole server, so each engine uses another name.
     pub(super) fn by_xa(&mut self) -> Vec<String> {
         let xa = |what: &str| format!("XA {what} '{ENGINE}'");
         let mut all = vec![xa("START")];
@@ -57,7 +59,7 @@ impl Author<'_> {
         all
     }
 
-    /// A table of the session alone: made, changed in a transaction or without, read and dropped.
+    /// Returns the life of a temporary table: created, changed in a transaction or outside one, read and dropped.
     pub(super) fn temporary(&mut self) -> Vec<String> {
         let table = loop {
             let table = Table::any(self.dice, TEMPORARY);
@@ -79,7 +81,7 @@ impl Author<'_> {
                 4 => self.update(&table),
                 5 => self.delete(&table),
                 6 => self.select(&table),
-                // Rows that are the session's alone beside rows that are not.
+                // This change mixes other tables with the temporary one.
                 _ => self.change(),
             };
             all.push(sql);
@@ -89,7 +91,7 @@ impl Author<'_> {
         }
         let (shown, order) = (table.shown_in_order(), table.whole_order());
         all.push(match order {
-            // The order of a window is not that of the answer.
+            // The order of a window function is not the order of the answer.
             Some(order) if !table.is_automatic => format!("SELECT {shown} FROM {TEMPORARY}{order}"),
             _ => format!("SELECT {} FROM {TEMPORARY}", table.shown()),
         });

@@ -1,8 +1,8 @@
-//! Kinds of columns, and constants for them: few of each, so that rows meet, with the edges of the type.
+//! Kinds of columns, and constants for them: few of each, so that values coincide, with the limits of the type.
 
 use crate::dice::Dice;
 
-/// What a column holds.
+/// The type of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Tiny,
@@ -33,7 +33,7 @@ pub enum Kind {
     Json,
 }
 
-/// All kinds, those more often that more statements can use.
+/// All kinds; those that more statements can use are listed more often.
 const KINDS: [Kind; 32] = [
     Kind::Tiny,
     Kind::SmallUnsigned,
@@ -69,7 +69,7 @@ const KINDS: [Kind; 32] = [
     Kind::Json,
 ];
 
-/// Character sets with collations: some ignore case or accents, some do not pad.
+/// Collations, each of its character set: some ignore case or accents, some do not pad.
 const COLLATIONS: [&str; 10] = [
     "latin1_swedish_ci",
     "latin1_german1_ci",
@@ -83,23 +83,23 @@ const COLLATIONS: [&str; 10] = [
     "utf8mb4_uca1400_ai_ci",
 ];
 
-/// Whether something happens that does so often in a hundred times.
+/// Returns true with a probability of `percent` in a hundred.
 pub fn chance(dice: &mut Dice, percent: u32) -> bool {
     dice.below(100) < percent
 }
 
-/// One of some.
+/// Draws an element.
 pub fn one_of<'a, T>(dice: &mut Dice, some: &'a [T]) -> &'a T {
     &some[dice.below(some.len() as u32) as usize]
 }
 
 impl Kind {
-    /// Any kind.
+    /// Draws a kind.
     pub fn any(dice: &mut Dice) -> Kind {
         *one_of(dice, &KINDS)
     }
 
-    /// The type in SQL.
+    /// Returns the type in SQL.
     pub fn sql(self, dice: &mut Dice) -> String {
         let text = |dice: &mut Dice, ty: &str| {
             let collation = one_of(dice, &COLLATIONS);
@@ -139,7 +139,7 @@ impl Kind {
         }
     }
 
-    /// Whether values are whole numbers that an INT holds.
+    /// Returns whether values are whole numbers that fit into an INT.
     pub fn is_small_integer(self) -> bool {
         matches!(
             self,
@@ -147,22 +147,22 @@ impl Kind {
         )
     }
 
-    /// Whether values are text in a character set.
+    /// Returns whether values are text in a character set.
     pub fn is_text(self) -> bool {
         matches!(self, Kind::Char | Kind::VarChar | Kind::Text)
     }
 
-    /// Whether a key takes a prefix of the column alone.
+    /// Returns whether a key can contain only a prefix of the column.
     pub fn needs_prefix(self) -> bool {
         matches!(self, Kind::Text | Kind::Blob | Kind::Json)
     }
 
-    /// Whether values are in an order that is the same for all that are equal, and can be summed up exactly.
+    /// Returns whether equal values are identical, and sums are exact.
     pub fn is_exact(self) -> bool {
         self.is_small_integer() || matches!(self, Kind::BigUnsigned | Kind::Decimal | Kind::Year)
     }
 
-    /// A constant that a column of the kind takes.
+    /// Draws a constant that a column of the kind accepts.
     pub fn constant(self, dice: &mut Dice) -> String {
         let some: &[&str] = match self {
             Kind::Tiny => &["0", "1", "2", "3", "4", "-1", "-128", "127"],

@@ -1,24 +1,24 @@
-//! The right answers, computed from the generator.
+//! Computes the right answers from the generator.
 
 use crate::normal::generator::{Generator, Row};
 use crate::normal::{fingerprint, COUNTRIES};
 use crate::stores::row_bytes;
 
-/// What every store must answer.
+/// The right answers of every store.
 #[derive(Debug, Clone)]
 pub struct Expected {
     generator: Generator,
-    /// The fingerprint of each row's name, by id − 1.
+    /// The fingerprint of each row's name, at index id − 1.
     names: Vec<u64>,
-    /// The fingerprint of each whole row, by id − 1.
+    /// The fingerprint of each whole row, at index id − 1.
     rows: Vec<u64>,
-    /// Rows of each country, by number − 1.
+    /// The number of rows in each country, at index number − 1.
     countries: Vec<u64>,
     bytes: u64,
 }
 
 impl Expected {
-    /// The right answers about the table that belongs to seed and rows.
+    /// Computes the right answers for the table of this seed and size.
     #[must_use]
     pub fn compute(seed: u64, rows: u32) -> Self {
         let generator = Generator::new(seed, rows);
@@ -44,36 +44,36 @@ impl Expected {
         expected
     }
 
-    /// The generator.
+    /// Returns the generator.
     #[must_use]
     pub fn generator(&self) -> &Generator {
         &self.generator
     }
 
-    /// How many rows there are; ids are 1 to this.
+    /// Returns the number of rows; ids are 1 to this number.
     #[must_use]
     pub fn count(&self) -> u32 {
         self.generator.rows()
     }
 
-    /// Bytes of the values of all rows.
+    /// Returns the bytes of the values of all rows.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// The fingerprint of a row's name; 0 where there is no such row.
+    /// Returns the fingerprint of a row's name, or 0 if there is no such row.
     #[must_use]
     pub fn name(&self, id: u32) -> u64 {
         at(&self.names, id)
     }
 
-    /// Whether this is the row of its id.
+    /// Returns whether this is the right row for its id.
     pub fn is_right(&self, row: &Row, buffer: &mut Vec<u8>) -> bool {
         row.id >= 1 && row.id <= self.count() && at(&self.rows, row.id) == whole(row, buffer)
     }
 
-    /// How many rows a country has.
+    /// Returns the number of rows in a country.
     #[must_use]
     pub fn of_country(&self, country: u16) -> u64 {
         at(&self.countries, country.into())

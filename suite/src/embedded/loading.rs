@@ -1,4 +1,4 @@
-//! Filling a store, and reading all of it back: what is measured afterwards is of the right table.
+//! Fills a store and reads all of it back, so that the measurements use the right table.
 
 use std::time::Duration;
 
@@ -9,26 +9,26 @@ use crate::normal::COUNTRIES;
 use crate::runner::interrupt;
 use crate::stores::{fill, Store};
 
-/// Addresses looked for by their index.
+/// The number of addresses that are looked up by their index.
 const EMAILS: u32 = 100;
 
-/// Fills an empty store with the table; how long that took, without making the rows.
+/// Fills an empty store with the table, and returns the time, without that for generating the rows.
 ///
 /// # Errors
-/// What the store says, or an interrupt.
+/// Those of the store, or an interrupt.
 pub fn load(store: &mut dyn Store, expected: &Expected) -> Result<Duration> {
     let filled = fill(store, expected.generator(), &|| !interrupt::requested())?;
     Ok(filled.load + filled.settle)
 }
 
-/// What a store's bytes of all rows come to, and what was wrong with them.
+/// The checksum of a store's rows, and its wrong answers.
 #[derive(Debug, Clone, Default)]
 pub struct Verified {
-    /// The sum of the bytes that a scan sees.
+    /// The sum of the bytes that a scan reads.
     pub sum: u64,
-    /// Wrong answers.
+    /// The number of wrong answers.
     pub wrong: u64,
-    /// The first of them.
+    /// The first wrong answer.
     pub problem: Option<String>,
 }
 
@@ -39,10 +39,10 @@ impl Verified {
     }
 }
 
-/// Reads everything back: each row once and right, and both indexes.
+/// Reads everything back: each row must be right and come once, and both indexes must be right.
 ///
 /// # Errors
-/// What the store says.
+/// Those of the store.
 pub fn verify(store: &dyn Store, expected: &Expected) -> Result<Verified> {
     let mut found = Verified::default();
     let mut reader = store.reader()?;
@@ -79,13 +79,12 @@ pub fn verify(store: &dyn Store, expected: &Expected) -> Result<Verified> {
     Ok(found)
 }
 
-/// The sum of bytes, eight at a time: nearly as fast as they can be read, and another when any of them
-/// is another.
+/// A checksum of bytes, added eight at a time: nearly as fast as memory, and different if a single byte differs.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ByteSum(pub u64);
 
 impl ByteSum {
-    /// Adds all of these.
+    /// Adds these bytes.
     #[inline]
     pub fn add(&mut self, bytes: &[u8]) {
         let (words, rest) = bytes.as_chunks::<8>();

@@ -1,4 +1,4 @@
-//! Stores in turns: in each round every store at each number of threads, then every store's scan.
+//! Measures stores in turns: each round runs every store at each number of threads, then every store's scan.
 
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
@@ -12,29 +12,29 @@ use crate::normal::fingerprint;
 use crate::runner::interrupt;
 use crate::stores::{Store, StoreReader};
 
-/// Reads of one call, and so of one snapshot.
+/// The number of reads in a call, which uses one snapshot.
 const CALL: usize = 1_000;
 
-/// Different calls of a thread; then it begins again.
+/// The number of a thread's different calls; the thread then repeats them.
 const CALLS: usize = 1_000;
 
-/// What to measure.
+/// A request for measurements.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// Numbers of threads.
+    /// The numbers of threads.
     pub threads: Vec<u32>,
     /// How long each run lasts.
     pub run: Duration,
-    /// Runs of each cell; the best counts, and all are shown.
+    /// The number of runs of each cell; the best one counts, and all are shown.
     pub runs: u32,
     /// The seed of the ids.
     pub seed: u64,
 }
 
-/// Fills the stores, compares all they have with what they should have, and measures.
+/// Fills the stores, checks their contents, and measures.
 ///
 /// # Errors
-/// What a store says, or an interrupt. Wrong answers are no error, but part of what came of it.
+/// Those of a store, or an interrupt. Wrong answers are no error, but part of the result.
 pub fn run(
     stores: &mut [Box<dyn Store>],
     expected: &Expected,
@@ -95,19 +95,19 @@ fn add(cell: &mut Cell, found: &Found) {
     cell.wrong += found.wrong;
 }
 
-/// What one run found.
+/// The result of one run.
 #[derive(Debug, Clone, Copy, Default)]
 struct Found {
-    /// Reads, or bytes, a second.
+    /// Reads or bytes a second.
     rate: f64,
-    /// Calls, or scans, with a wrong answer.
+    /// The number of calls, or scans, with a wrong answer.
     wrong: u64,
 }
 
-/// What a thread asks: the same of every store.
+/// The reads of a thread, the same for every store.
 struct Calls {
     ids: Vec<u32>,
-    /// The right answers of each call, added up.
+    /// The sum of the right answers of each call.
     sums: Vec<u64>,
 }
 
@@ -130,7 +130,7 @@ impl Calls {
     }
 }
 
-/// Asks one call; whether the answers are right.
+/// Runs one call, and returns whether the answers are right.
 fn ask(reader: &mut dyn StoreReader, ids: &[u32], right: u64) -> Result<bool> {
     let mut sum = 0_u64;
     let mut count = 0;
@@ -141,7 +141,7 @@ fn ask(reader: &mut dyn StoreReader, ids: &[u32], right: u64) -> Result<bool> {
     Ok(sum == right && count == ids.len())
 }
 
-/// Point reads by one thread for each of `calls`, all at once.
+/// Runs point reads with one thread for each of `calls`, all at the same time.
 fn read(store: &dyn Store, calls: &[Calls], run: Duration) -> Result<Found> {
     let start = Barrier::new(calls.len());
     let found = std::thread::scope(|scope| {
@@ -168,11 +168,11 @@ fn read(store: &dyn Store, calls: &[Calls], run: Duration) -> Result<Found> {
 
 fn read_by_one(store: &dyn Store, calls: &Calls, run: Duration, start: &Barrier) -> Result<Found> {
     let reader = store.reader();
-    // Also one that failed must not leave the others waiting.
+    // A thread without a reader must reach the barrier, too, or the other threads would wait for it forever.
     start.wait();
     let mut reader = reader?;
     let mut wrong = 0;
-    // Warms the processor's caches.
+    // This loop warms the processor's caches.
     let warm_up = Instant::now();
     for (ids, right) in calls.all() {
         wrong += u64::from(!ask(&mut *reader, ids, right)?);
@@ -195,7 +195,7 @@ fn read_by_one(store: &dyn Store, calls: &Calls, run: Duration, start: &Barrier)
     }
 }
 
-/// Whole scans, one after the other, for a while; the best of them counts.
+/// Runs whole scans, one after the other, for the time of `run`; the best one counts.
 fn scan(store: &dyn Store, bytes: u64, right: u64, run: Duration) -> Result<Found> {
     let mut reader = store.reader()?;
     let mut found = Found::default();
@@ -214,7 +214,7 @@ fn scan(store: &dyn Store, bytes: u64, right: u64, run: Duration) -> Result<Foun
     }
 }
 
-/// A plain copy of as many bytes as all rows have.
+/// A plain memory copy of as many bytes as all rows have.
 struct Copying {
     from: Vec<u8>,
     to: Vec<u8>,
@@ -223,14 +223,14 @@ struct Copying {
 impl Copying {
     fn new(bytes: u64) -> Self {
         let len = usize::try_from(bytes).unwrap_or(usize::MAX);
-        // Not zero: memory that was never written to may all be one page.
+        // The bytes are not zero, because memory that was never written may all map to one page.
         Self {
             from: vec![0x5a; len],
             to: vec![0xa5; len],
         }
     }
 
-    /// Bytes a second, of the best copy.
+    /// Returns the bytes a second of the best copy.
     fn measure(&mut self, run: Duration) -> f64 {
         let begun = Instant::now();
         let mut best = 0.0_f64;

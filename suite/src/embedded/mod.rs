@@ -1,12 +1,14 @@
-//! Peregrine's library beside other embedded stores, in one process: table `normal` with its indexes in
-//! each, random point reads by one thread and more, and full scans beside a plain memory copy.
+//! Compares Peregrine's library with other embedded stores, in one process.
+//!
+//! Each store has the table `normal` with its indexes. The tests run random point reads by one thread and more, and
+//! full scans, which are compared with a plain memory copy.
 //!
 //! | file | holds |
 //! |---|---|
 //! | `expected.rs` | the right answers |
 //! | `loading.rs` | fills a store, then reads all of it back and compares |
-//! | `measure.rs` | stores in turns, every answer checked |
-//! | `outcome.rs` | the table, and whether what is promised held |
+//! | `measure.rs` | measures stores in turns, and checks every answer |
+//! | `outcome.rs` | the table of results, and whether Peregrine keeps its promises |
 //!
 //! The stores themselves are in [`crate::stores`].
 
@@ -27,13 +29,13 @@ use crate::stores::{
     Store, {self},
 };
 
-/// The stores, in the order in which they are shown.
+/// The stores, in the order of the report.
 pub const NAMES: [&str; 5] = ["peregrine", "lmdb", "sqlite", "redb", "fjall"];
 
-/// Makes a new, empty store in a directory that there is not yet, with so many bytes of cache.
+/// Creates an empty store in a new directory, with `cache` bytes of cache.
 ///
 /// # Errors
-/// For a name that is none of [`NAMES`], and what the store says.
+/// For a name that is not in [`NAMES`]; those of the store.
 pub fn create(name: &str, dir: &Path, cache: u64) -> Result<Box<dyn Store>> {
     let store = match name {
         "peregrine" => Embedded::Library,

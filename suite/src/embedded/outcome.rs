@@ -1,4 +1,4 @@
-//! What came of it: a table, all runs, and whether what is promised of the library held.
+//! The results: a table, all runs, and whether the library keeps its promises.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,24 +9,24 @@ use comfy_table::{CellAlignment, Table};
 use super::expected::Expected;
 use super::measure::Request;
 
-/// The store that is to be at least as fast as LMDB, and [`OTHERS_FACTOR`] times as fast as the others.
+/// The store that must be at least as fast as [`FASTEST`], and [`OTHERS_FACTOR`] times as fast as the others.
 const OURS: &str = "Peregrine";
 const FASTEST: &str = "LMDB";
 
-/// How many times as fast as the other stores, LMDB apart, the library is to be.
+/// How many times as fast as the stores other than LMDB the library must be.
 pub const OTHERS_FACTOR: f64 = 3.0;
 
-/// The runs of one store in one discipline.
+/// The runs of one store in one measurement.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Cell {
-    /// Reads a second, or bytes a second, of each run.
+    /// The reads or bytes a second of each run.
     pub rates: Vec<f64>,
-    /// Calls, or scans, with a wrong answer: they make the cell void.
+    /// The number of calls, or scans, with a wrong answer; any wrong answer makes the cell void.
     pub wrong: u64,
 }
 
 impl Cell {
-    /// The best run, where no answer was wrong.
+    /// Returns the best run, if no answer was wrong.
     #[must_use]
     pub fn best(&self) -> Option<f64> {
         let best = self.rates.iter().copied().reduce(f64::max);
@@ -34,22 +34,22 @@ impl Cell {
     }
 }
 
-/// What one store did.
+/// The results of one store.
 #[derive(Debug, Clone)]
 pub struct StoreOutcome {
     /// Its name.
     pub title: &'static str,
-    /// How it was used.
+    /// Its settings.
     pub settings: String,
-    /// How long loading took.
+    /// The time for loading.
     pub loading: Duration,
-    /// Point reads, a cell for each number of threads.
+    /// Point reads, one cell for each number of threads.
     pub points: Vec<Cell>,
     /// Scans.
     pub scan: Cell,
-    /// Wrong rows and entries after loading: nothing of the store counts then.
+    /// Wrong rows and entries after loading; if there are any, no figure of the store counts.
     pub wrong: u64,
-    /// The first of them.
+    /// The first wrong answer.
     pub problem: Option<String>,
 }
 
@@ -71,7 +71,7 @@ impl StoreOutcome {
         }
     }
 
-    /// Whether every answer was right.
+    /// Returns whether every answer was right.
     #[must_use]
     pub fn is_right(&self) -> bool {
         let all = self.points.iter().chain([&self.scan]);
@@ -87,18 +87,18 @@ impl StoreOutcome {
     }
 }
 
-/// What all stores did.
+/// The results of all stores.
 #[derive(Debug, Clone)]
 pub struct Outcome {
-    /// Rows of the table.
+    /// The number of rows in the table.
     pub rows: u32,
     /// Bytes of their values.
     pub bytes: u64,
-    /// Numbers of threads of the point reads.
+    /// The numbers of threads of the point reads.
     pub threads: Vec<u32>,
     /// The stores.
     pub stores: Vec<StoreOutcome>,
-    /// A plain copy of as many bytes.
+    /// A plain memory copy of as many bytes.
     pub copying: Cell,
 }
 
@@ -117,14 +117,13 @@ impl Outcome {
         self.stores.iter().find(|store| store.title == title)
     }
 
-    /// How many times as fast as another store Peregrine reads points; `None` where either is missing
-    /// or void.
+    /// Returns the rate of Peregrine's point reads divided by another store's; `None` if either is missing or void.
     fn ratio(&self, cell: usize, other: &StoreOutcome) -> Option<f64> {
         let ours = self.store(OURS)?.point(cell)?;
         Some(ours / other.point(cell)?)
     }
 
-    /// The others, and how many times as fast Peregrine is to be.
+    /// Returns the other stores, with the ratio that Peregrine must reach.
     fn others(&self) -> impl Iterator<Item = (&StoreOutcome, f64)> {
         let others = self.stores.iter().filter(|store| store.title != OURS);
         others.map(|store| {
@@ -137,8 +136,8 @@ impl Outcome {
         })
     }
 
-    /// Whether every answer was right, and Peregrine's point reads are as much faster as promised, at
-    /// every number of threads.
+    /// Returns whether every answer was right, and Peregrine's point reads reach every required ratio at every number
+    /// of threads.
     #[must_use]
     pub fn held(&self) -> bool {
         let fast = self.others().all(|(store, wanted)| {
@@ -148,7 +147,7 @@ impl Outcome {
         fast && self.stores.len() > 1 && self.stores.iter().all(StoreOutcome::is_right)
     }
 
-    /// The table of all stores.
+    /// Renders the table of all stores.
     #[must_use]
     pub fn table(&self) -> String {
         let mut table = Table::new();
@@ -197,7 +196,7 @@ impl Outcome {
         }
     }
 
-    /// How each store was used, what was wrong, and all runs.
+    /// Returns each store's settings, wrong answers and runs.
     #[must_use]
     pub fn details(&self) -> String {
         use std::fmt::Write as _;
@@ -210,7 +209,7 @@ impl Outcome {
             shown.join(" ")
         };
         let mut text = String::new();
-        // Writing to memory does not fail.
+        // Writing to memory never fails.
         for store in &self.stores {
             let _ = writeln!(text, "{}: {}", store.title, store.settings);
             for (threads, cell) in self.threads.iter().zip(&store.points) {

@@ -1,4 +1,4 @@
-//! Values that travel to a target: parameters of statements, and the columns of rows to be loaded.
+//! Values for a target: parameters of statements, and columns of rows to load.
 
 use std::fmt::Write as _;
 
@@ -22,8 +22,10 @@ pub enum Datum {
 }
 
 impl Datum {
-    /// The value of a column of an answer. Digits that are exactly a whole number's become one, so
-    /// that it can be reckoned with whichever way the answer travelled.
+    /// Converts a column of an answer.
+    ///
+    /// Digits that are the usual form of a whole number become an integer, so calculations don't depend on the
+    /// protocol.
     #[must_use]
     pub fn of_answer(value: super::Value<'_>) -> Self {
         match value {
@@ -39,7 +41,7 @@ impl Datum {
         }
     }
 
-    /// A whole number if the text is the usual form of one, else the text.
+    /// Returns a whole number if the text is the usual form of one, or else the text.
     #[must_use]
     pub fn of_text(text: &str) -> Self {
         match text.parse::<i64>() {
@@ -48,7 +50,7 @@ impl Datum {
         }
     }
 
-    /// The whole number, if it is one.
+    /// Returns the whole number, if the value is one.
     #[must_use]
     pub fn integer(&self) -> Option<i64> {
         match self {
@@ -57,7 +59,7 @@ impl Datum {
         }
     }
 
-    /// Appends it as it stands in a statement of SQL: strings quoted, and what would end them escaped.
+    /// Appends the value as an SQL literal: strings are quoted, and their special characters escaped.
     pub fn write_sql(&self, out: &mut String) {
         match self {
             Self::Null => out.push_str("NULL"),
@@ -77,8 +79,7 @@ impl Datum {
         }
     }
 
-    /// Appends it as a field of a file for `LOAD DATA`: `\N` for NULL, tabs, line ends and backslashes
-    /// escaped.
+    /// Appends the value as a field of a `LOAD DATA` file: `\N` for NULL; tabs, line ends and backslashes are escaped.
     pub fn write_field(&self, out: &mut String) {
         match self {
             Self::Null => out.push_str("\\N"),
@@ -97,9 +98,9 @@ impl Datum {
         }
     }
 
-    /// Appends it as people read it; nothing for NULL.
+    /// Appends the value in readable form; nothing for NULL.
     pub fn write_plain(&self, out: &mut String) {
-        // Writing to memory does not fail.
+        // Writing to memory never fails.
         let _ = match self {
             Self::Null => Ok(()),
             Self::Integer(number) => write!(out, "{number}"),
@@ -119,7 +120,7 @@ impl Datum {
     }
 }
 
-/// Whether a number would be written so: no plus sign, no zeros before it.
+/// Returns whether the text is the usual form of a number: no plus sign, no leading zeros.
 fn is_usual_form(text: &str) -> bool {
     let digits = text.strip_prefix('-').unwrap_or(text);
     match digits.as_bytes() {

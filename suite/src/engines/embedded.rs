@@ -1,11 +1,11 @@
-//! The embedded stores that are measured beside servers' engines.
+//! The embedded stores that are measured together with servers' engines.
 
 /// An embedded store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Embedded {
-    /// Ours, the library without a server.
+    /// Peregrine's library, without a server.
     Library,
-    /// SQL in a library.
+    /// A library with SQL.
     Sqlite,
     /// A B+tree in a memory map.
     Lmdb,
@@ -16,7 +16,7 @@ pub enum Embedded {
 }
 
 impl Embedded {
-    /// All of them, in the order they are shown.
+    /// All stores, in the order of the report.
     pub const ALL: [Self; 5] = [
         Self::Library,
         Self::Sqlite,
@@ -25,7 +25,7 @@ impl Embedded {
         Self::Fjall,
     ];
 
-    /// Its name in options and results.
+    /// Returns its name in options and results.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -37,7 +37,7 @@ impl Embedded {
         }
     }
 
-    /// Its name for people.
+    /// Returns its name for people.
     #[must_use]
     pub fn title(self) -> &'static str {
         match self {

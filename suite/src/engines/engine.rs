@@ -1,4 +1,4 @@
-//! The engines that are measured, and what differs between them.
+//! The measured engines, and their differences.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -9,30 +9,32 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::embedded::Embedded;
 use crate::error::{Result, SuiteError};
 
-/// A storage engine of a server: one of those that a private server is made ready for, or any other by the
-/// name that a server lists it by. Or a store that needs none.
+/// A storage engine of a server, or a store without a server.
+///
+/// The server's engine is one that the suite configures on a private server, or any other by the name that a server
+/// lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Engine {
     /// The server's default engine.
     InnoDb,
-    /// The old engine without transactions.
+    /// MariaDB's older engine without transactions.
     MyIsam,
     /// `MyISAM`'s crash-safe successor.
     Aria,
     /// The engine over `RocksDB`.
     MyRocks,
-    /// Ours.
+    /// Peregrine.
     Peregrine,
-    /// A store in this process, which no server has.
+    /// A store in this process, without a server.
     Embedded(Embedded),
-    /// Another engine of a server that is reached by its URL.
+    /// Another engine, of a server that is reached by its URL.
     Other(Name),
 }
 
-/// The longest name of an engine that servers have.
+/// The longest engine name of a server, in bytes.
 const LONGEST: usize = 64;
 
-/// The name of an engine, in lower case. Names are kept for as long as the process lives, each once.
+/// The name of an engine, in lower case; the process keeps each name once, until it ends.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Name(&'static str);
 
@@ -40,7 +42,7 @@ impl Name {
     fn of(text: &str) -> Self {
         static KNOWN: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
         let text = text.to_ascii_lowercase();
-        // A set of strings is whole whatever happened to whoever held it.
+        // A panic of another thread can't leave the set half changed.
         let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(name) = known.get(text.as_str()) {
             return Self(name);
@@ -71,7 +73,7 @@ impl<'de> Deserialize<'de> for Engine {
 }
 
 impl Engine {
-    /// The engines that a private server is made ready for, in the order they are shown.
+    /// The engines that the suite configures on a private server, in the order of the report.
     pub const ALL: [Self; 5] = [
         Self::InnoDb,
         Self::MyIsam,
@@ -80,13 +82,13 @@ impl Engine {
         Self::Peregrine,
     ];
 
-    /// Those that `bench run` can compare: the engines of a private server, and the embedded stores.
+    /// Returns the engines that `bench run` can compare: those of a private server, and the embedded stores.
     pub fn measured() -> impl Iterator<Item = Self> {
         let embedded = Embedded::ALL.map(Self::Embedded);
         Self::ALL.into_iter().chain(embedded)
     }
 
-    /// Its name in options and results.
+    /// Returns its name in options and results.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -100,7 +102,7 @@ impl Engine {
         }
     }
 
-    /// Its name for people.
+    /// Returns its name for people.
     #[must_use]
     pub fn title(self) -> &'static str {
         match self {
@@ -114,10 +116,10 @@ impl Engine {
         }
     }
 
-    /// The engine that a server lists by this name, or that options and results call so.
+    /// Returns the engine with this name in a server's list, in options or in results.
     ///
     /// # Errors
-    /// [`SuiteError::Usage`] when it can be no engine's name.
+    /// [`SuiteError::Usage`] for a text that can't be an engine's name.
     pub fn named(name: &str) -> Result<Self> {
         let is = |known: &str| known.eq_ignore_ascii_case(name);
         if let Some(engine) = Self::measured().find(|e| is(e.name()) || is(e.sql_name())) {
@@ -132,29 +134,29 @@ impl Engine {
         Ok(Self::Other(Name::of(name)))
     }
 
-    /// The engine of this name, among those of a private server.
+    /// Returns the private server's engine with this name.
     ///
     /// # Errors
-    /// [`SuiteError::Usage`] with the names there are.
+    /// [`SuiteError::Usage`] with the known names.
     pub fn parse(name: &str) -> Result<Self> {
         among(name, &Self::ALL)
     }
 
-    /// The engine or store of this name, among those that `bench run` can compare.
+    /// Returns the engine or store with this name, among those that `bench run` can compare.
     ///
     /// # Errors
-    /// [`SuiteError::Usage`] with the names there are.
+    /// [`SuiteError::Usage`] with the known names.
     pub fn parse_measured(name: &str) -> Result<Self> {
         among(name, &Self::measured().collect::<Vec<_>>())
     }
 
-    /// Whether it is a store in this process.
+    /// Returns whether it is a store in this process.
     #[must_use]
     pub fn is_embedded(self) -> bool {
         matches!(self, Self::Embedded(_))
     }
 
-    /// Its name in `ENGINE=…`.
+    /// Returns its name in `ENGINE=…`.
     #[must_use]
     pub fn sql_name(self) -> &'static str {
         match self {
@@ -163,19 +165,19 @@ impl Engine {
         }
     }
 
-    /// The schema that its tables lie in: nobody else's, on anybody's server.
+    /// Returns the schema of its tables; no other program uses this name.
     #[must_use]
     pub fn schema(self) -> String {
         format!("peregrine_bench_{}", self.name())
     }
 
-    /// The plug-in of the server's own that must be loaded for it.
+    /// Returns the server's own plug-in that must be loaded for the engine.
     #[must_use]
     pub fn server_plugin(self) -> Option<&'static str> {
         (self == Self::MyRocks).then_some("ha_rocksdb")
     }
 
-    /// The variable that holds the size of its cache, if that is known.
+    /// Returns the variable with the size of its cache, if known.
     #[must_use]
     pub fn cache_variable(self) -> Option<&'static str> {
         match self {
@@ -188,8 +190,7 @@ impl Engine {
         }
     }
 
-    /// The variable that says when a commit is durable, for engines that have such a thing; the
-    /// suite sets each to 1.
+    /// Returns the variable that controls when a commit is durable, if the engine has one; the suite sets it to 1.
     #[must_use]
     pub fn durability_variable(self) -> Option<&'static str> {
         match self {
@@ -200,7 +201,7 @@ impl Engine {
         }
     }
 
-    /// What its durability is called in results.
+    /// Returns the name of its durability in results.
     #[must_use]
     pub fn durability(self) -> &'static str {
         match self {
@@ -211,14 +212,14 @@ impl Engine {
         }
     }
 
-    /// Whether its tables have transactions; of another engine the server must be asked.
+    /// Returns whether its tables have transactions; for [`Engine::Other`] only the server knows.
     #[must_use]
     pub fn is_transactional(self) -> bool {
         self.is_embedded() || self.durability_variable().is_some()
     }
 }
 
-/// The engine of this name among some.
+/// Returns the engine with this name among `engines`.
 fn among(name: &str, engines: &[Engine]) -> Result<Engine> {
     let mut all = engines.iter().copied();
     all.find(|engine| engine.name().eq_ignore_ascii_case(name))

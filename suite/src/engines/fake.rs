@@ -1,4 +1,4 @@
-//! A target for tests that holds the table in memory and answers as it is told to.
+//! A target for tests that keeps the table in memory and answers as configured.
 
 use std::sync::Arc;
 
@@ -9,10 +9,10 @@ use crate::normal::queries::Column;
 use crate::normal::{Generator, Query};
 use crate::workload::{builtin, Options, Workload};
 
-/// How a fake session answers.
+/// The way in which a fake session answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Behaviour {
-    /// As it should.
+    /// With the right answer.
     Right,
     /// Without the last row.
     OneRowLess,
@@ -22,13 +22,13 @@ pub enum Behaviour {
     OneValueOff,
     /// With an error.
     Fails,
-    /// As it should; what is no query of `normal` with an error.
+    /// With the right answer to a query of `normal`, and with an error to any other statement.
     WritesFail,
-    /// As it should, after [`SLOW`].
+    /// With the right answer, after [`SLOW`].
     Slow,
 }
 
-/// How long a slow answer takes.
+/// The time of a slow answer.
 pub const SLOW: std::time::Duration = std::time::Duration::from_millis(8);
 
 /// A session on the rows of a generator.
@@ -39,12 +39,12 @@ pub struct FakeSession {
     statements: Arc<[Statement]>,
 }
 
-/// The workload `normal` with so many rows.
+/// Returns the workload `normal` with `rows` rows.
 pub fn workload(rows: i64) -> Workload {
     workload_with(rows, &[])
 }
 
-/// The workload `normal` with so many rows and these parameters.
+/// Returns the workload `normal` with `rows` rows and these parameters.
 pub fn workload_with(rows: i64, parameters: &[(&str, i64)]) -> Workload {
     let sizes = [("rows", rows)];
     let set = sizes.iter().chain(parameters);
@@ -59,7 +59,7 @@ pub fn workload_with(rows: i64, parameters: &[(&str, i64)]) -> Workload {
 }
 
 impl FakeSession {
-    /// A session that answers as `behaviour` says.
+    /// Creates a session that answers according to `behaviour`.
     pub fn new(generator: &Generator, behaviour: Behaviour) -> Self {
         let rows = (1..=generator.rows())
             .map(|id| {
@@ -142,7 +142,7 @@ impl Session for FakeSession {
             .statements
             .get(statement)
             .map_or("", |s| s.name.as_str());
-        // What is no query, such as the statements of writers, has no rows.
+        // Only queries of `normal` return rows; other statements, such as those of writers, return none.
         let query = Query::parse(name).ok();
         let given: Vec<u32> = parameters
             .iter()
@@ -161,7 +161,7 @@ impl Session for FakeSession {
         };
         self.query = query;
         let mut answer = self.answer(&given);
-        // A small table may have no row that qualifies; a row too many is then made up.
+        // A small table may have no matching row; an invented row then serves as the extra one.
         let last = answer.last().cloned().unwrap_or(Some("5".to_owned()));
         match self.behaviour {
             Behaviour::OneRowLess if !answer.is_empty() => {

@@ -1,5 +1,7 @@
-//! A private server for one purpose: started with the settings of a comparison on a directory of its
-//! own, asked, killed and started again where that is the purpose, and stopped whatever happens.
+//! A private server for one test.
+//!
+//! It runs on its own directory with the settings of a comparison. It can be killed and started again. It is always
+//! stopped in the end.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,26 +15,26 @@ use crate::error::{PathContext, Result, StatementContext, SuiteError};
 use crate::server::process::Process;
 use crate::server::{Installation, MemoryLimit, Running, Sandbox, StartOptions};
 
-/// Where a server is to run, and with what.
+/// The place and the configuration of a server.
 #[derive(Debug, Clone)]
 pub struct Place {
     /// The MariaDB to run.
     pub installation: Installation,
-    /// The Peregrine plug-in, if that engine takes part.
+    /// The Peregrine plug-in, if that engine is among `settings.engines`.
     pub plugin: Option<PathBuf>,
-    /// The engines, their caches and so on.
+    /// The engines, their cache size and other settings.
     pub settings: Settings,
     /// The server's directory; it must not exist yet.
     pub dir: PathBuf,
     /// More options for mariadbd.
     pub server_options: Vec<String>,
-    /// Variables of the environment that the server gets beside its own.
+    /// Additional environment variables of the server.
     pub environment: Vec<(String, String)>,
     /// A limit on the server's memory.
     pub memory_limit: Option<Arc<MemoryLimit>>,
 }
 
-/// A server that runs; dropped, it is stopped.
+/// A running server; dropping it stops the server.
 #[derive(Debug)]
 pub struct Hosted {
     place: Place,
@@ -43,9 +45,7 @@ pub struct Hosted {
 impl Hosted {
     /// Creates the directory and starts the server.
     ///
-    /// # Errors
-    /// When the directory is there already, the server does not start, or its settings are not what
-    /// was asked for.
+    /// When the directory exists, the server does not start, or its settings differ from the requested ones.
     pub fn start(place: Place) -> Result<Self> {
         if place.dir.exists() {
             return Err(SuiteError::Usage(format!(
@@ -64,10 +64,10 @@ impl Hosted {
         Ok(hosted)
     }
 
-    /// Starts the server after it was killed or stopped.
+    /// Starts the server after a kill or a stop.
     ///
     /// # Errors
-    /// When it does not come up.
+    /// When it does not start.
     pub fn start_again(&mut self) -> Result<()> {
         let engines = &self.place.settings.engines;
         let load = engines.iter().filter_map(|e| e.server_plugin());
@@ -91,50 +91,50 @@ impl Hosted {
         Ok(())
     }
 
-    /// The server's data directory.
+    /// Returns the server's data directory.
     #[must_use]
     pub fn data_dir(&self) -> PathBuf {
         self.sandbox.data_dir()
     }
 
-    /// The settings it was started with.
+    /// Returns the settings of the server.
     #[must_use]
     pub fn settings(&self) -> &Settings {
         &self.place.settings
     }
 
-    /// See [`Sandbox::engine_errors`].
+    /// Returns the errors that engines reported; see [`Sandbox::engine_errors`].
     #[must_use]
     pub fn engine_errors(&self) -> Vec<String> {
         self.sandbox.engine_errors()
     }
 
-    /// The last lines of the server's error log.
+    /// Returns the last lines of the server's error log.
     #[must_use]
     pub fn log_tail(&self) -> String {
         self.sandbox.log_tail()
     }
 
-    /// Where the server listens.
+    /// Returns the socket at which the server listens.
     ///
     /// # Errors
-    /// When it does not run.
+    /// When the server does not run.
     pub fn socket(&self) -> Result<&Path> {
         Ok(&self.running()?.socket)
     }
 
-    /// The server's process.
+    /// Returns the server's process.
     ///
     /// # Errors
-    /// When it does not run.
+    /// When the server does not run.
     pub fn process(&self) -> Result<Process> {
         Ok(self.running()?.process)
     }
 
-    /// A connection, in `schema` if one is named.
+    /// Opens a connection, in `schema` if given.
     ///
     /// # Errors
-    /// When the server refuses, or does not run.
+    /// When the server refuses or does not run.
     pub fn connect(&self, schema: Option<&str>) -> Result<mysql::Conn> {
         connect(self.socket()?, schema)
     }
@@ -142,7 +142,7 @@ impl Hosted {
     /// Ends the server as a crash would (`kill -9`).
     ///
     /// # Errors
-    /// When it can't be ended.
+    /// When the server can't be killed.
     pub fn kill(&mut self) -> Result<()> {
         match self.running.take() {
             Some(running) => running.kill(),
@@ -150,10 +150,10 @@ impl Hosted {
         }
     }
 
-    /// Stops the server in order.
+    /// Stops the server cleanly.
     ///
     /// # Errors
-    /// When it does not end.
+    /// When the server does not end.
     pub fn stop(&mut self) -> Result<()> {
         match self.running.take() {
             Some(running) => running.stop(),
@@ -164,7 +164,7 @@ impl Hosted {
     /// Stops the server and removes its directory.
     ///
     /// # Errors
-    /// When either can't be done.
+    /// When the server can't be stopped or the directory can't be removed.
     pub fn remove(mut self) -> Result<()> {
         self.stop()?;
         let dir = self.sandbox.dir().to_path_buf();
@@ -188,7 +188,7 @@ impl Drop for Hosted {
     }
 }
 
-/// A connection to the server at `socket`, in `schema` if one is named.
+/// Opens a connection to the server at `socket`, in `schema` if given.
 ///
 /// # Errors
 /// When the server refuses.
@@ -205,7 +205,7 @@ pub fn connect(socket: &Path, schema: Option<&str>) -> Result<mysql::Conn> {
 /// Runs statements one after another.
 ///
 /// # Errors
-/// Those of the first that fails.
+/// The error of the first failed statement.
 pub fn run_all(connection: &mut mysql::Conn, statements: &[String]) -> Result<()> {
     for statement in statements {
         connection.query_drop(statement).running(statement)?;

@@ -1,4 +1,4 @@
-//! Which indexes a table has.
+//! Reads the indexes of a table.
 
 use mysql::prelude::Queryable;
 use mysql::Conn;
@@ -10,16 +10,17 @@ use crate::error::{Result, StatementContext};
 pub struct Index {
     /// Its name.
     pub name: String,
-    /// Its columns, as a list.
+    /// Its columns, as a comma-separated list.
     pub columns: String,
-    /// The same with their directions. A reading in this order goes through the index where a hint names it, unless
-    /// [`Index::has_prefix`].
+    /// The same list with their directions.
+    ///
+    /// A query that orders by this list reads the index if a hint names it, unless [`Index::has_prefix`] is set.
     pub order: String,
-    /// Whether it has only the beginning of some column: it gives rows in no column's order.
+    /// Whether some part is only a prefix of its column; the index then gives no column's order.
     pub has_prefix: bool,
 }
 
-/// A table's indexes, of the connection's schema.
+/// Returns the indexes of a table in the connection's schema.
 ///
 /// # Errors
 /// When the server does not answer.
@@ -41,7 +42,7 @@ pub fn of_table(connection: &mut Conn, table: &str) -> Result<Vec<Index>> {
     Ok(rows.into_iter().map(index).collect())
 }
 
-/// All columns of a table, invisible ones too, as HANDLER gives them.
+/// Returns all columns of a table, also invisible ones, in the order of HANDLER.
 ///
 /// # Errors
 /// When the server does not answer.

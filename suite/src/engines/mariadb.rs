@@ -1,4 +1,4 @@
-//! Sessions on a MariaDB server, or another that speaks its protocol.
+//! Sessions on a MariaDB server, or on another one with its protocol.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,15 +11,15 @@ use super::{
 };
 use crate::error::{Result, StatementContext, SuiteError};
 
-/// A server that runs.
+/// A running server.
 #[derive(Debug, Clone)]
 pub struct MariaDb {
     options: Opts,
-    /// Whether it is a private server, whose threads may be kept on processors.
+    /// Whether it is a private server, so the suite may pin the server's threads to processors.
     is_private: bool,
 }
 
-/// How to connect to a private server as its administrator.
+/// Returns the options to connect to a private server as its administrator.
 #[must_use]
 pub fn options(socket: &Path) -> OptsBuilder {
     OptsBuilder::new()
@@ -29,7 +29,7 @@ pub fn options(socket: &Path) -> OptsBuilder {
 }
 
 impl MariaDb {
-    /// The private server at `socket`.
+    /// Returns the private server at `socket`.
     #[must_use]
     pub fn new(socket: &Path) -> Self {
         Self {
@@ -38,7 +38,7 @@ impl MariaDb {
         }
     }
 
-    /// The server at a URL.
+    /// Returns the server at a URL.
     #[must_use]
     pub fn at(url: &ServerUrl) -> Self {
         Self {
@@ -47,12 +47,12 @@ impl MariaDb {
         }
     }
 
-    /// A connection for statements of administration.
+    /// Opens a connection for administrative statements.
     ///
     /// # Errors
     /// When the server refuses.
     pub fn administration(&self) -> Result<Conn> {
-        // Prepared statements are kept here: the client library would close all but the last few that it knows.
+        // The session keeps its prepared statements. The client library's cache would close all but the last few.
         let options = OptsBuilder::from_opts(self.options.clone()).stmt_cache_size(0);
         Conn::new(options).running("connect")
     }
@@ -76,10 +76,10 @@ struct MariaDbSession {
     connection: Conn,
     protocol: Protocol,
     statements: Arc<[Statement]>,
-    /// The statements that have been prepared, in the protocol that prepares them.
+    /// The prepared statements, if the protocol prepares them.
     prepared: Vec<Option<mysql::Statement>>,
     text: String,
-    /// The processors that the server's thread is kept on; empty: wherever the scheduler likes.
+    /// The processors that the server's thread is pinned to; empty if the scheduler chooses.
     kept_on: Vec<usize>,
     is_private: bool,
 }
@@ -167,7 +167,7 @@ impl Session for MariaDbSession {
     }
 }
 
-/// A value as the client library sends it to a prepared statement.
+/// Converts a value to the client library's type for a prepared statement.
 pub(super) fn value(datum: &Datum) -> mysql::Value {
     match datum {
         Datum::Null => mysql::Value::NULL,

@@ -1,7 +1,7 @@
-//! What a workload is run against: sessions that prepare statements and execute them many times.
+//! The targets of a workload: sessions that prepare statements and execute them many times.
 //!
-//! The runner knows only the traits here; [`mariadb`] implements them over the client library, and
-//! tests implement them with a fake that answers as they wish.
+//! The runner knows only the traits here. [`mariadb`] implements them over the client library, and tests implement them
+//! with a configurable fake.
 
 pub mod datum;
 pub mod embedded;
@@ -27,18 +27,18 @@ pub use engine::Engine;
 pub use placement::Placement;
 pub use server_url::ServerUrl;
 
-/// How statements travel to the server.
+/// The protocol between client and server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Protocol {
-    /// The whole statement as text each time; values come back as text.
+    /// Sends the whole statement as text each time; values come back as text.
     Text,
-    /// Prepared once, executed with parameters; values come back in binary form.
+    /// Prepares a statement once and executes it with parameters; values come back in binary form.
     Prepared,
 }
 
 impl Protocol {
-    /// Its name in options and results.
+    /// Returns its name in options and results.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -61,28 +61,29 @@ pub enum Value<'a> {
     Negative(i64),
     /// A date in the binary protocol: year, month, day.
     Date(u16, u8, u8),
-    /// Anything else: no query of the suite asks for it.
+    /// Any other value; no query of the suite returns one.
     Other,
 }
 
 /// Takes the rows of an answer as they arrive.
 pub trait RowSink {
-    /// The next row: its columns.
+    /// Takes the columns of the next row.
     fn row(&mut self, values: &[Value<'_>]);
 }
 
-/// A statement with places for parameters. Its name says which one of its workload it is, for targets
-/// that have no SQL and do by themselves what it asks for.
+/// A statement with places for parameters.
+///
+/// Targets without SQL recognize a statement of the workload by its name, and do its work themselves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Statement {
-    /// Its name: that of its transaction, and its number there when there are several.
+    /// The name of its transaction, and its number there if the transaction has several.
     pub name: String,
-    /// The pieces of SQL between the parameters: one more than there are parameters.
+    /// The pieces of SQL between the parameters; there is one piece more than there are parameters.
     pub pieces: Vec<String>,
 }
 
 impl Statement {
-    /// The statement of `sql`, with `?` for parameters.
+    /// Creates the statement `sql`, with `?` for parameters.
     #[must_use]
     pub fn new(name: &str, sql: &str) -> Self {
         Self {
@@ -91,13 +92,13 @@ impl Statement {
         }
     }
 
-    /// The number of parameters.
+    /// Returns the number of parameters.
     #[must_use]
     pub fn parameters(&self) -> usize {
         self.pieces.len().saturating_sub(1)
     }
 
-    /// The statement with `?` for its parameters.
+    /// Returns the statement with `?` for its parameters.
     #[must_use]
     pub fn sql(&self) -> String {
         self.pieces.join("?")
@@ -115,8 +116,10 @@ impl Statement {
         }
     }
 
-    /// Whether it neither reads nor changes rows, but begins or ends a transaction, sets something or
-    /// alters a table: servers prepare no such statements, or gain nothing by it.
+    /// Returns whether the statement neither reads nor changes rows.
+    ///
+    /// It begins or ends a transaction, sets something or alters a table. Servers can't prepare such a statement, or
+    /// gain nothing by it.
     #[must_use]
     pub fn is_control(&self) -> bool {
         let first = self.pieces.first().map_or("", String::as_str);
@@ -132,10 +135,10 @@ const ROWS: [&str; 7] = [
 
 /// One connection.
 pub trait Session: Send {
-    /// Makes ready to execute `statements` on the engine's tables.
+    /// Prepares the session to execute `statements` on the engine's tables.
     ///
     /// # Errors
-    /// When the target refuses it.
+    /// When the target refuses.
     fn prepare(
         &mut self,
         engine: Engine,
@@ -143,8 +146,7 @@ pub trait Session: Send {
         statements: &Arc<[Statement]>,
     ) -> Result<()>;
 
-    /// Executes the statement of this number with as many values as it has parameters, and hands every
-    /// row to `rows`.
+    /// Executes the statement with this number, with one value for each parameter, and passes every row to `rows`.
     ///
     /// # Errors
     /// When the statement fails, or the connection.
@@ -161,19 +163,19 @@ pub trait Session: Send {
     /// When the connection fails.
     fn roll_back(&mut self) -> Result<()>;
 
-    /// Keeps the target's thread for this session on these processors, where it has such a thread.
+    /// Pins the target's thread for this session to these processors, if it has such a thread.
     ///
     /// # Errors
-    /// When that can't be done.
+    /// When the operating system refuses.
     fn keep_on(&mut self, processors: &[usize]) -> Result<()>;
 }
 
-/// Something that sessions can be opened on.
+/// A target that sessions can be opened on.
 pub trait Target: Sync {
     /// Opens a session.
     ///
     /// # Errors
-    /// When it can't be had.
+    /// When the target refuses.
     fn connect(&self) -> Result<Box<dyn Session>>;
 }
 

@@ -1,5 +1,7 @@
-//! A target without a server: every statement is written out as for one, and has an empty answer at once.
-//! What a client does by itself is all that its clock sees.
+//! A target without a server.
+//!
+//! It writes every statement as for a server, and answers at once without rows. A measurement thus shows the client's
+//! own work only.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -8,7 +10,7 @@ use super::mariadb::value;
 use super::{Datum, Engine, Protocol, RowSink, Session, Statement, Target};
 use crate::error::{Result, SuiteError};
 
-/// The target.
+/// The target without a server.
 #[derive(Debug, Clone, Copy)]
 pub struct Null;
 

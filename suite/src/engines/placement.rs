@@ -1,26 +1,26 @@
-//! Which processor client and server threads run on.
+//! Chooses the processors for client and server threads.
 //!
-//! With few client threads, most of a short query's time can go into waking a thread on another
-//! processor (in a virtual machine tens of microseconds), and whether the scheduler puts client and
-//! server thread together or apart changes by chance from run to run, by a factor of three. So each
-//! client thread and the server's thread for it are kept together on one processor, the pairs dealt
-//! out to the processors in turn: then a run measures the engine, and no engine is lucky.
+//! With few client threads, waking a thread on another processor can take most of a short query's time: tens of
+//! microseconds in a virtual machine. Whether the scheduler puts client and server thread on one processor changes by
+//! chance from run to run, which changes rates by a factor of three. The suite therefore pins each client thread and
+//! its server thread to one processor, and assigns the pairs to the processors in turn. A run then measures the engine
+//! and not chance.
 
 use rustix::thread::{sched_getaffinity, sched_setaffinity, CpuSet, Pid};
 use serde::{Deserialize, Serialize};
 
-/// Where threads run.
+/// The processors of the threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Placement {
-    /// Each client thread together with its server thread, the pairs dealt out to the processors.
+    /// Each client thread shares a processor with its server thread; the pairs are spread over the processors.
     Paired,
-    /// Wherever the scheduler likes.
+    /// The scheduler chooses.
     Free,
 }
 
 impl Placement {
-    /// Its name in options and results.
+    /// Returns its name in options and results.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -30,7 +30,7 @@ impl Placement {
     }
 }
 
-/// The processors that this program may use.
+/// Returns the processors that this program may use.
 #[must_use]
 pub fn processors() -> Vec<usize> {
     sched_getaffinity(None).map_or_else(
@@ -39,7 +39,7 @@ pub fn processors() -> Vec<usize> {
     )
 }
 
-/// Keeps a thread (the calling one, if none is named) on `processors` from now on.
+/// Pins a thread (the calling one if `thread` is `None`) to `processors`.
 ///
 /// # Errors
 /// When the operating system refuses.

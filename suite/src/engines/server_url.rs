@@ -1,5 +1,6 @@
-//! A running server, named by a URL: `mysql://user:password@host:port/`, or
-//! `mysql://user:password@localhost/?socket=/path`.
+//! A running server, named by a URL.
+//!
+//! The forms are `mysql://user:password@host:port/` and `mysql://user:password@localhost/?socket=/path`.
 
 use std::fmt;
 
@@ -7,17 +8,17 @@ use mysql::{Opts, OptsBuilder};
 
 use crate::error::{Result, SuiteError};
 
-/// How to reach a server. Its `Debug` and `Display` forms have no password.
+/// The connection options of a server; its `Debug` and `Display` forms omit the password.
 #[derive(Clone)]
 pub struct ServerUrl {
     options: Opts,
 }
 
 impl ServerUrl {
-    /// Reads a URL.
+    /// Parses a URL.
     ///
     /// # Errors
-    /// [`SuiteError::Usage`] with what is allowed.
+    /// [`SuiteError::Usage`] with the allowed forms.
     pub fn parse(url: &str) -> Result<Self> {
         let refused = |problem: String| {
             SuiteError::Usage(format!(
@@ -31,7 +32,7 @@ impl ServerUrl {
                 "the URL names the schema '{schema}', but the benchmark uses schemas of its own only"
             )));
         }
-        // The client library would go over to a local server's socket by itself; what is meant is said.
+        // The client library would switch to a local server's socket by default; this setting keeps to the URL.
         let by_socket = options.get_socket().is_some();
         let options = OptsBuilder::from_opts(options).prefer_socket(by_socket);
         Ok(Self {
@@ -39,7 +40,7 @@ impl ServerUrl {
         })
     }
 
-    /// What a connection is opened with.
+    /// Returns the options for a connection.
     #[must_use]
     pub fn options(&self) -> Opts {
         self.options.clone()

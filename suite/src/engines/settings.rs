@@ -1,5 +1,4 @@
-//! Equal caches and equal durability: the server options that ask for them, and the look at the
-//! server's variables that proves them.
+//! Equal caches and equal durability: the server options that request them, and the check of the server's variables.
 
 use std::collections::BTreeMap;
 
@@ -8,24 +7,24 @@ use mysql::prelude::Queryable;
 use super::Engine;
 use crate::error::{Result, StatementContext, SuiteError};
 
-/// The part of the cache size that an engine may round away, in percent.
+/// The part of the cache size that an engine may round off, in percent.
 const ROUNDING_PERCENT: u64 = 2;
 
 /// The settings of a comparison.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The engines compared.
+    /// The compared engines.
     pub engines: Vec<Engine>,
     /// The size of each engine's cache, in bytes.
     pub cache_bytes: u64,
-    /// The most client threads at a time.
+    /// The largest number of client threads at a time.
     pub most_threads: u32,
-    /// The server's default character set, and so the table's.
+    /// The default character set of the server, and so of the tables.
     pub charset: String,
 }
 
 impl Settings {
-    /// The server options that bring these settings about.
+    /// Returns the server options for these settings.
     #[must_use]
     pub fn arguments(&self) -> Vec<String> {
         let mut arguments = vec![
@@ -41,7 +40,7 @@ impl Settings {
         ];
         for engine in Engine::ALL {
             if !self.engines.contains(&engine) {
-                // An engine that is there but not measured shall not take the memory of the others.
+                // An engine that is not measured must not take memory from the others.
                 if engine == Engine::InnoDb {
                     arguments.push("--innodb-buffer-pool-size=16M".to_owned());
                 }
@@ -60,10 +59,10 @@ impl Settings {
         arguments
     }
 
-    /// Reads the server's variables back and returns those that matter to the comparison.
+    /// Reads the server's variables, checks them, and returns those that matter to the comparison.
     ///
     /// # Errors
-    /// When an engine is not there, or when its cache or durability is not what was asked for.
+    /// When an engine is missing, or when its cache or durability differs from the requested one.
     pub fn verify(&self, connection: &mut mysql::Conn) -> Result<BTreeMap<String, String>> {
         let variables = global_variables(connection)?;
         check_engines(connection, &self.engines)?;
@@ -103,10 +102,10 @@ impl Settings {
     }
 }
 
-/// Every variable of the server.
+/// Returns every global variable of the server.
 ///
 /// # Errors
-/// When the server does not tell them.
+/// When the server does not answer.
 pub fn global_variables(connection: &mut mysql::Conn) -> Result<BTreeMap<String, String>> {
     let statement = "SHOW GLOBAL VARIABLES";
     let all = connection
@@ -115,10 +114,10 @@ pub fn global_variables(connection: &mut mysql::Conn) -> Result<BTreeMap<String,
     Ok(all.into_iter().collect())
 }
 
-/// Whether each of the engines that the server has knows transactions.
+/// Returns, for each of the engines, whether it has transactions.
 ///
 /// # Errors
-/// When the server has not all of the engines, with those that it has.
+/// When the server lacks one of the engines; the message lists those that it has.
 pub fn check_engines(
     connection: &mut mysql::Conn,
     engines: &[Engine],
@@ -144,7 +143,7 @@ pub fn check_engines(
     Ok(found)
 }
 
-/// Of the server's variables those that matter to the comparison of engines.
+/// Returns the server's variables that matter to the comparison of engines.
 #[must_use]
 pub fn noted(
     mut variables: BTreeMap<String, String>,
@@ -165,7 +164,7 @@ pub fn noted(
     variables
 }
 
-/// Variables that are written into the results beside those of the engines.
+/// Variables that the results record in addition to those of the engines.
 const NOTED: [&str; 14] = [
     "version",
     "version_comment",
@@ -194,13 +193,13 @@ fn prefix(engine: Engine) -> Option<&'static str> {
     }
 }
 
-/// What each engine's users set before they load much: none of it changes durability or cache.
+/// Returns options that users of an engine set before a large load; none of them changes durability or the cache.
 fn extra_options(engine: Engine) -> &'static [&'static str] {
     match engine {
         Engine::InnoDb => &["--innodb-log-file-size=1G"],
         Engine::MyIsam => &["--myisam-sort-buffer-size=256M"],
         Engine::Aria => &["--aria-sort-buffer-size=256M"],
-        // A load in one transaction is refused beyond rocksdb_max_row_locks rows otherwise.
+        // Without this option, MyRocks refuses a load in one transaction beyond rocksdb_max_row_locks rows.
         Engine::MyRocks => &["--loose-rocksdb-commit-in-the-middle=ON"],
         Engine::Peregrine | Engine::Embedded(_) | Engine::Other(_) => &[],
     }

@@ -9,29 +9,29 @@ use peregrine::os::{Os, RealOs};
 
 use crate::error::{Result, SuiteError};
 
-/// Where the database lies.
+/// The place of the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// In a simulated disk with so many bytes.
+    /// A simulated disk with a limited number of bytes.
     Simulated,
-    /// In a file system of its own in memory.
+    /// A separate file system in memory.
     Tmpfs,
-    /// In a file system of its own in a file.
+    /// A separate file system in a file.
     Ext4,
 }
 
-/// Bytes of a file system of its own.
+/// The size of a separate file system, in bytes.
 const SIZE: u64 = 96 << 20;
 
 /// A disk for one database.
 pub enum Disk {
-    /// In memory of this process.
+    /// A disk in this process's memory.
     Simulated(SimulatedOs),
-    /// Mounted until this is dropped.
+    /// A file system; dropping it unmounts it.
     Mounted(Mount),
 }
 
-/// A file system of its own.
+/// A separate, mounted file system.
 pub struct Mount {
     place: PathBuf,
     image: Option<PathBuf>,
@@ -87,7 +87,7 @@ impl Mount {
         Ok(mount)
     }
 
-    /// Fills the disk with a file, so that `free` bytes are left.
+    /// Fills the disk with a file, so that `free` bytes remain.
     fn leave(&self, free: u64) -> Result<()> {
         let path = self.place.join("filler");
         let file = std::fs::File::create(&path).map_err(io("cannot create", &path))?;
@@ -115,10 +115,10 @@ impl Drop for Mount {
 }
 
 impl Disk {
-    /// An empty disk. File systems are mounted below `scratch`, which takes rights.
+    /// Creates an empty disk; mounting a file system below `scratch` needs privileges.
     ///
     /// # Errors
-    /// [`SuiteError::Usage`] where none can be mounted, with what the system says.
+    /// [`SuiteError::Usage`] with the system's message, if no file system can be mounted.
     pub fn new(kind: Kind, seed: u64, scratch: &Path) -> Result<Disk> {
         Ok(match kind {
             Kind::Simulated => Disk::Simulated(SimulatedOs::new(seed)),
@@ -126,7 +126,7 @@ impl Disk {
         })
     }
 
-    /// The operating system for a database there.
+    /// Returns the operating system for a database on this disk.
     #[must_use]
     pub fn os(&self) -> Arc<dyn Os> {
         match self {
@@ -135,7 +135,7 @@ impl Disk {
         }
     }
 
-    /// The database's directory.
+    /// Returns the database's directory.
     #[must_use]
     pub fn dir(&self) -> PathBuf {
         match self {
@@ -144,7 +144,7 @@ impl Disk {
         }
     }
 
-    /// From now on only so many bytes are free.
+    /// Leaves only `free` bytes of the disk free.
     ///
     /// # Errors
     /// Those of the file system.
@@ -158,7 +158,7 @@ impl Disk {
         }
     }
 
-    /// The disk as a loss of power would leave it, where that can be had.
+    /// Returns the disk as a loss of power would leave it, if the disk is simulated.
     #[must_use]
     pub fn crashed(&self, seed: u64) -> Option<Arc<dyn Os>> {
         match self {

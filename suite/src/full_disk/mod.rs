@@ -1,10 +1,12 @@
-//! Disks that the log fills: the database must go on by itself, and lose nothing acknowledged.
+//! Disks that the log fills: the database must continue without help, and lose nothing acknowledged.
 //!
-//! A table is loaded, the disk is filled up to a level of chance, and threads change rows until they are
-//! refused room. Nothing else is done for them: each statement that was refused is tried again, and it is timed how
-//! long that takes. No checkpoint comes of another cause than that the disk is full. At the end every row is
-//! compared with what was acknowledged: in the running database, after a loss of power where that can be
-//! simulated, and after it was closed and opened again on the same full disk.
+//! The test loads a table, fills the disk up to a random level, and lets threads change rows until the database refuses
+//! them space. The test gives no other help: it retries each refused statement, and measures the time until it
+//! succeeds. Only a full disk causes checkpoints.
+//!
+//! At the end the test compares every row with the acknowledged ones. It does so in the running database, and after the
+//! database was closed and opened again on the same full disk. If the disk is simulated, it does so after a loss of
+//! power, too.
 
 mod disk;
 
@@ -27,54 +29,54 @@ use crate::dice::Dice;
 use crate::error::{Result, SuiteError};
 use crate::runner::interrupt;
 
-/// Rows of the table, which takes some 4 MiB.
+/// The number of rows in the table, which takes about 4 MiB.
 const ROWS: u32 = 8_000;
-/// Bytes of a row.
+/// The size of a row, in bytes.
 const BODY: usize = 400;
-/// Rows of a transaction.
+/// The number of rows that a transaction changes.
 const CHANGES: u32 = 8;
 const THREADS: u32 = 2;
-/// Bytes that are free at first, at least and at most.
+/// The least and the most free bytes at the start.
 const LEAST_FREE: u64 = 6 << 20;
 const MOST_FREE: u64 = 32 << 20;
-/// A round ends when so many statements were refused and came through.
+/// A round ends when this many refused statements have succeeded.
 const REFUSALS: u64 = 6;
-/// The longest that a refused statement may have to wait.
+/// The longest permitted time until a refused statement succeeds.
 const PROMISED: Duration = Duration::from_secs(10);
-/// After this long nothing is expected any more.
+/// The time after which a thread gives up a refused statement.
 const STUCK: Duration = Duration::from_secs(30);
 const RETRY: Duration = Duration::from_millis(5);
 
-/// What is to be tried.
+/// A request for full disks.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// How often a disk is filled.
+    /// The number of disks to fill.
     pub times: u32,
-    /// Seed of the levels and of what is changed.
+    /// The seed of the free space and of the changes.
     pub seed: u64,
-    /// What disks.
+    /// The kind of disk.
     pub kind: Kind,
-    /// Where file systems are mounted.
+    /// The directory in which file systems are mounted.
     pub scratch: PathBuf,
 }
 
-/// What came of it.
+/// The results of all rounds.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
     /// Disks that were filled.
     pub times: u32,
     /// Statements that were refused.
     pub refused: u64,
-    /// The longest until one of them came through.
+    /// The longest time until a refused statement succeeded.
     pub longest: Duration,
-    /// Rows that are not as was acknowledged.
+    /// Rows that differ from the acknowledged ones.
     pub lost: u64,
-    /// What else went wrong, a line each.
+    /// Other failures, one line each.
     pub faults: Vec<String>,
 }
 
 impl Outcome {
-    /// Whether what is promised was kept.
+    /// Returns whether the database kept its promises.
     #[must_use]
     pub fn held(&self) -> bool {
         self.times > 0
@@ -117,7 +119,7 @@ fn failed(error: Error) -> SuiteError {
     SuiteError::Server(format!("full-disk: {error}"))
 }
 
-/// What a row has in a version: bytes that do not get smaller.
+/// Returns a row's bytes in a version; they do not compress.
 fn body(id: u32, version: u32) -> Vec<u8> {
     let mut dice = Dice::new(u64::from(version), u64::from(id));
     (0..BODY)
@@ -125,11 +127,11 @@ fn body(id: u32, version: u32) -> Vec<u8> {
         .collect()
 }
 
-/// Runs it.
+/// Runs the rounds.
 ///
 /// # Errors
-/// [`SuiteError::Interrupted`]; [`SuiteError::Usage`] where no such disk can be had; a database that can't
-/// even be loaded.
+/// [`SuiteError::Interrupted`]; [`SuiteError::Usage`] if the system can't provide such a disk; those of loading the
+/// database.
 pub fn run(request: &Request, told: impl Fn(&str)) -> Result<Outcome> {
     let mut outcome = Outcome::default();
     for time in 0..request.times {
@@ -153,14 +155,14 @@ pub fn run(request: &Request, told: impl Fn(&str)) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// One disk.
+/// A round with one disk.
 struct Round {
     seed: u64,
     free: u64,
     disk: Disk,
 }
 
-/// What one thread has had acknowledged, and how it went.
+/// A thread's acknowledged changes, and its refusals.
 #[derive(Default)]
 struct Changed {
     versions: BTreeMap<u32, u32>,
@@ -243,7 +245,7 @@ impl Round {
         Ok(())
     }
 
-    /// Changes rows of a thread's own until enough was refused by anybody and came through.
+    /// Changes the thread's own rows until enough refused statements of all threads have succeeded.
     fn change(&self, db: &Database, table: &Table, thread: u32, through: &AtomicU64) -> Changed {
         let mut dice = Dice::new(self.seed, 1 + u64::from(thread));
         let mut changed = Changed::default();
@@ -292,7 +294,7 @@ impl Round {
         changed
     }
 
-    /// Counts rows that are not as acknowledged.
+    /// Compares rows with the acknowledged ones and counts the differences.
     fn compare(
         &self,
         opened: std::result::Result<(Database, Arc<Table>), Error>,
@@ -320,7 +322,7 @@ impl Round {
     }
 }
 
-/// Gives rows the bodies of a version, all or none of them.
+/// Writes a version of some rows, all or none of them.
 fn write(
     db: &Database,
     table: &Table,

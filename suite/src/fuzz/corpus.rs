@@ -1,4 +1,4 @@
-//! What mutations begin with.
+//! The inputs that mutations start from.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,10 +9,10 @@ use super::files::Sound;
 use crate::corruption::world;
 use crate::error::{PathContext, Result, SuiteError};
 
-/// Inputs of each target that are written when the corpus is made anew.
+/// The number of inputs of each target that a new corpus has.
 const OF_A_TARGET: usize = 12;
 
-/// The inputs in a directory, in the order of their names; none where it is not there.
+/// Returns the inputs in a directory, in the order of their names; none if the directory is missing.
 pub fn kept(dir: &Path) -> Result<Vec<Vec<u8>>> {
     if !dir.is_dir() {
         return Ok(Vec::new());
@@ -32,7 +32,7 @@ fn samples() -> Result<Vec<(&'static str, Vec<u8>)>> {
         .map_err(|error| SuiteError::Server(error.to_string()))
 }
 
-/// What a small database has for a target.
+/// Returns the inputs for a target from a small database.
 pub fn of_a_database(target: &str) -> Result<Vec<Vec<u8>>> {
     let samples = samples()?.into_iter();
     Ok(samples
@@ -41,11 +41,11 @@ pub fn of_a_database(target: &str) -> Result<Vec<Vec<u8>>> {
         .collect())
 }
 
-/// Writes some inputs of every target, each with another number of bytes.
+/// Writes some inputs of every target, each with a different number of bytes.
 pub fn write(dir: &Path) -> Result<usize> {
     let mut by_target: BTreeMap<&str, BTreeMap<usize, Vec<u8>>> = BTreeMap::new();
     for (target, bytes) in samples()? {
-        // A page with little on it says as much as a full one.
+        // A nearly empty page is as good an input as a full one.
         if bytes.len() <= 6000 {
             by_target
                 .entry(target)

@@ -1,5 +1,4 @@
-//! Whole files: a small database, damaged so that checksums don't tell, opened, checked, dumped and
-//! read.
+//! Fuzzes whole files: damages a small database, mostly with right checksums, and opens, checks, dumps and reads it.
 
 use std::path::PathBuf;
 
@@ -17,7 +16,7 @@ use crate::corruption::disk::Disk;
 use crate::corruption::world;
 use crate::error::{Result, SuiteError};
 
-/// Bytes of a block of the log, and of a header.
+/// Bytes in a block of the log, and in a header.
 const BLOCK: u64 = 4096;
 
 /// The database before it is damaged.
@@ -75,7 +74,7 @@ fn make() -> peregrine::Result<Sound> {
         txn.commit()
     };
     fill(0, 120)?;
-    // Running at the checkpoint, so that there is undo.
+    // This transaction is open at the checkpoint, so the checkpoint has undo.
     let mut running = db.begin(Isolation::ReadCommitted);
     for id in 10..30 {
         let key = table.encode_key(0, &[Value::UInt(id)])?;
@@ -121,7 +120,7 @@ impl Sound {
     }
 }
 
-/// A place: file (1 byte), offset (4), length (2), then the bytes; and the next place.
+/// A place in a file: the file's number (1 byte), the offset (4 bytes), the length (2 bytes), then the new bytes.
 type Place<'a> = (usize, u64, &'a [u8]);
 
 fn places(mut damage: &[u8]) -> Vec<Place<'_>> {
@@ -150,7 +149,7 @@ fn seal(bytes: &mut [u8], at: usize, from: usize, to: usize) {
     }
 }
 
-/// Some damage, most of it with right checksums.
+/// Returns some damage, most of it with right checksums.
 pub fn damage(sound: &Sound, random: &mut ChaCha8Rng) -> Vec<u8> {
     let mut damage = Vec::new();
     for _ in 0..=pick(random, 3) {
@@ -186,14 +185,14 @@ pub fn damage(sound: &Sound, random: &mut ChaCha8Rng) -> Vec<u8> {
     damage
 }
 
-/// Opens, checks, dumps and reads the damaged database; whether it opened.
+/// Checks, dumps, opens and reads the damaged database; returns whether it opened.
 pub fn try_out(sound: &Sound, damage: &[u8]) -> bool {
     let disk = sound.disk.copy();
     for (file, offset, bytes) in places(damage) {
         disk.overwrite(&sound.file(file), offset, bytes);
     }
     let mut report = Report::default();
-    // Errors are what is to be expected here: only that they are values counts.
+    // Errors are expected here. The engine must only return them instead of panicking.
     let _ = check_on(disk.os(), world::dir(), &mut report);
     if let Ok(dump) = Dump::open_on(disk.os(), world::dir()) {
         let names: Vec<String> = dump.table_names().map(str::to_owned).collect();

@@ -1,8 +1,9 @@
-//! Hostile input: bytes that nobody ever wrote, given to every decoder of the formats and to the whole
-//! engine. Whatever they are, the answer is an error or a value: no panic, and no end that never comes.
+//! Hostile input: arbitrary bytes for every decoder of the formats and for the whole engine.
 //!
-//! Inputs are mutations of what a real database has, and of the inputs that are kept in
-//! `suite/corpus/`: what once was a finding stays there.
+//! Whatever the bytes are, the engine must return an error or a value. It must not panic, and must not run forever.
+//!
+//! Inputs are mutations of a real database's bytes and of the inputs in `suite/corpus/`. Inputs that were findings stay
+//! there.
 
 mod corpus;
 mod files;
@@ -21,11 +22,11 @@ use rand_core::SeedableRng;
 use self::trials::Limits;
 use crate::error::{PathContext, Result};
 
-/// The target that is no decoder: whole files, opened, checked, dumped and read.
+/// The target for whole files, which is no decoder: the files are checked, dumped, opened and read.
 pub const FILES: &str = "files";
-/// An execution that takes longer has found something: a loop that does not end.
+/// The time after which an execution counts as a loop that does not end.
 const TOO_LONG: Duration = Duration::from_secs(60);
-/// Findings after which a target is given up.
+/// The number of findings after which a target is given up.
 const MOST_FINDINGS: usize = 20;
 
 /// The names of all targets.
@@ -33,41 +34,41 @@ pub fn targets() -> impl Iterator<Item = &'static str> {
     fuzz_entry::TARGETS.into_iter().chain([FILES])
 }
 
-/// What to do.
+/// A request for fuzzing.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// One of [`targets`].
     pub target: &'static str,
-    /// Ends after so long.
+    /// The longest time.
     pub duration: Duration,
-    /// Ends after so many executions, if not before.
+    /// The most executions.
     pub executions: u64,
-    /// Of the mutations.
+    /// The seed of the mutations.
     pub seed: u64,
-    /// The directory of kept inputs, with one directory a target.
+    /// The directory of kept inputs, with one directory for each target.
     pub corpus: PathBuf,
-    /// Where inputs that are findings go.
+    /// The directory for inputs that are findings.
     pub findings: PathBuf,
 }
 
-/// What came of it.
+/// The result of fuzzing.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
     target: &'static str,
     seed: u64,
-    /// Inputs tried.
+    /// The number of inputs tried.
     pub executions: u64,
-    /// Of these, how many were not refused at once.
+    /// The number of inputs that the target accepted.
     pub accepted: u64,
-    /// Inputs that mutations began with.
+    /// The number of inputs that mutations started from.
     pub begun_with: usize,
     seconds: f64,
-    /// Where the inputs are that were findings, and what they did.
+    /// The path of each input that is a finding, and its effect.
     pub findings: Vec<String>,
 }
 
 impl Outcome {
-    /// Whether nothing was found.
+    /// Returns whether there were executions and no findings.
     #[must_use]
     pub fn held(&self) -> bool {
         self.findings.is_empty() && self.executions > 0
@@ -123,7 +124,7 @@ pub fn run(request: &Request) -> Result<Outcome> {
         let mut inputs = kept;
         inputs.extend(corpus::of_a_database(request.target)?);
         outcome.begun_with = inputs.len();
-        // Each input once as it is.
+        // Each input is first tried unchanged.
         let make = move |n| match inputs.get(n as usize) {
             Some(input) => input.clone(),
             None => mutation::of(&inputs, &mut random),
@@ -149,16 +150,16 @@ fn keep(dir: &Path, target: &str, n: usize, input: &[u8]) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// The kept inputs' directory in this checkout.
+/// Returns the directory of kept inputs in this checkout.
 #[must_use]
 pub fn corpus_directory() -> PathBuf {
     PathBuf::from("suite/corpus")
 }
 
-/// Writes inputs of every target taken from a database, for `suite/corpus/`: of each length about one.
+/// Writes inputs from a database for `suite/corpus/`: of every target, about one input for each length.
 ///
 /// # Errors
-/// Those of the engine and of writing.
+/// Those of the engine and of the file system.
 pub fn write_corpus(dir: &Path) -> Result<usize> {
     corpus::write(dir)
 }

@@ -1,10 +1,10 @@
-//! Mutations of inputs: bits, bytes, numbers on their edges, parts that go, come twice, or come from
+//! Mutations of inputs: changed bits and bytes, limits of numbers, and parts that are removed, doubled or taken from
 //! another input.
 
 use rand_chacha::ChaCha8Rng;
 use rand_core::Rng;
 
-/// Numbers on which decoders stumble.
+/// Numbers at which decoders often fail.
 const EDGES: [u64; 16] = [
     0,
     1,
@@ -23,10 +23,10 @@ const EDGES: [u64; 16] = [
     1 << 63,
     u64::MAX,
 ];
-/// Inputs don't get longer than this.
+/// The most bytes of an input.
 const LONGEST: usize = 1 << 16;
 
-/// A number below `below`, or 0.
+/// Returns a number below `below`, or 0 if `below` is 0.
 pub fn pick(random: &mut ChaCha8Rng, below: usize) -> usize {
     match below {
         0 => 0,
@@ -40,7 +40,7 @@ fn range(random: &mut ChaCha8Rng, len: usize) -> std::ops::Range<usize> {
     begin..begin + pick(random, most + 1)
 }
 
-/// Changes bytes a few times.
+/// Changes bytes one to six times.
 pub fn change(bytes: &mut Vec<u8>, others: &[Vec<u8>], random: &mut ChaCha8Rng) {
     for _ in 0..=pick(random, 6) {
         let at = pick(random, bytes.len());
@@ -92,7 +92,7 @@ pub fn change(bytes: &mut Vec<u8>, others: &[Vec<u8>], random: &mut ChaCha8Rng) 
     }
 }
 
-/// A mutation of one of the inputs.
+/// Returns a mutation of one of the inputs.
 pub fn of(inputs: &[Vec<u8>], random: &mut ChaCha8Rng) -> Vec<u8> {
     let mut bytes = match inputs.get(pick(random, inputs.len())) {
         Some(input) => input.clone(),

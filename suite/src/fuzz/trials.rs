@@ -1,5 +1,4 @@
-//! Inputs tried one after the other on a thread of their own, so that an input whose execution never
-//! ends is named like any other finding.
+//! Tries inputs one after another on a separate thread, so that an execution that never ends is a finding, too.
 
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,49 +12,49 @@ use std::time::{Duration, Instant};
 use crate::error::{Result, SuiteError};
 use crate::runner::interrupt;
 
-/// How often the trials are looked at.
+/// How often [`run`] checks the trials.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// When trials end, whatever comes first.
+/// The limits of the trials; the first one reached ends them.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Time for all.
+    /// The time for all executions.
     pub duration: Duration,
-    /// Executions.
+    /// The number of executions.
     pub executions: u64,
-    /// Findings.
+    /// The number of findings.
     pub findings: usize,
-    /// Time for one execution; one that takes longer is a finding, and the last.
+    /// The time for one execution; a longer one is a finding, and the last.
     pub one: Duration,
 }
 
-/// An input, and what it does that it must not.
+/// An input, and its forbidden effect.
 #[derive(Clone, Debug)]
 pub struct Finding {
     /// The input.
     pub input: Arc<Vec<u8>>,
-    /// What it does, as a verb.
+    /// The effect, as a verb.
     pub what: &'static str,
 }
 
-/// What came of the trials.
+/// The result of the trials.
 #[derive(Clone, Debug, Default)]
 pub struct Tried {
-    /// Inputs tried.
+    /// The number of inputs tried.
     pub executions: u64,
-    /// Of these, how many were accepted.
+    /// The number of inputs that were accepted.
     pub accepted: u64,
-    /// What must not be.
+    /// The findings.
     pub findings: Vec<Finding>,
 }
 
-/// What the thread of the trials tells whoever watches it.
+/// The state that the thread of the trials shares with [`run`].
 #[derive(Default)]
 struct Progress {
     executions: AtomicU64,
     accepted: AtomicU64,
     end: AtomicBool,
-    /// The input that is being tried, and since when.
+    /// The current input, and when its execution began.
     trial: Mutex<Option<(Instant, Arc<Vec<u8>>)>>,
 }
 
@@ -71,9 +70,9 @@ impl Progress {
     }
 }
 
-/// Tries inputs: `make` makes the n-th, `execute` says whether it was accepted.
+/// Tries inputs: `make` makes the n-th one, and `execute` returns whether the target accepted it.
 ///
-/// An execution that does not end keeps its thread for as long as the process lives: nothing can stop it.
+/// An execution that does not end keeps its thread until the process ends, because nothing can stop a thread.
 ///
 /// # Errors
 /// [`SuiteError::Interrupted`].
@@ -139,7 +138,7 @@ fn go_on(
             }
             Err(_) => {
                 let what = "panics";
-                // Nobody listens any more where the trials were given up.
+                // The receiver is gone if `run` has given up the trials.
                 let _ = findings.send(Finding { input, what });
             }
         }

@@ -1,4 +1,4 @@
-//! Runs histories: window after window of fresh keys, each checked before the next.
+//! Runs histories: windows with fresh keys, each checked before the next one begins.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -18,27 +18,27 @@ use crate::dice::Dice;
 use crate::error::{Result, SuiteError};
 use crate::runner::interrupt;
 
-/// Transactions in a window: enough for long dependencies, few enough for the checker to keep up.
+/// The number of transactions in a window: enough for long dependencies, and few enough for a fast check.
 pub const WINDOW: u64 = 20_000;
 
-/// What is to be run.
+/// A request for histories.
 #[derive(Debug, Clone)]
 pub struct Request {
     /// The level.
     pub level: Level,
-    /// Committed transactions wanted; 0: as many as the duration allows.
+    /// The number of committed transactions; 0 for as many as the duration allows.
     pub transactions: u64,
-    /// When to end at the latest, if given.
+    /// The longest time, if limited.
     pub duration: Option<Duration>,
     /// The seed.
     pub seed: u64,
-    /// Threads.
+    /// The number of threads.
     pub threads: u32,
-    /// Transactions in a window.
+    /// The number of transactions in a window.
     pub window: u64,
-    /// One window out of this many is interrupted by a crash; 0: none.
+    /// On average, one in this many windows has a crash; 0 for none.
     pub crash_every: u32,
-    /// Stop at the first window in which something is found.
+    /// Whether to stop at the first window with a violation.
     pub stop_when_found: bool,
 }
 
@@ -49,7 +49,7 @@ impl Request {
             registers: 16,
             places: 12,
             lists,
-            // A quarter more than what is appended to at the dice's odds.
+            // This is a quarter more than the lists that the dice append to on average.
             all_lists: u32::try_from(self.window / 60)
                 .unwrap_or(u32::MAX)
                 .clamp(lists, 7_000),
@@ -57,10 +57,10 @@ impl Request {
     }
 }
 
-/// Runs histories against a target and checks them. `told` hears of every window.
+/// Runs histories against a target and checks them, and calls `told` after every window.
 ///
 /// # Errors
-/// When the target can't be had; [`SuiteError::Interrupted`].
+/// When the target fails; [`SuiteError::Interrupted`].
 pub fn run(
     request: &Request,
     name: &str,
@@ -112,7 +112,7 @@ pub fn run(
     Ok(outcome)
 }
 
-/// What the threads of a window share.
+/// The state that the threads of a window share.
 struct Shared {
     clock: Clock,
     /// The number of the next transaction.
@@ -147,7 +147,7 @@ fn window(
     let lists = Lists::new(keys);
     let mut dice = Dice::new(request.seed ^ 0x0063_7261_7368, u64::from(number));
     let crashes = request.crash_every > 0 && dice.below(request.crash_every) == 0;
-    // Where in the window the crash comes.
+    // The number of commits at which the crash comes.
     let crash_at = crashes.then(|| wanted * u64::from(10 + dice.below(80)) / 100);
     let shared = Shared {
         clock: Clock::default(),
@@ -183,7 +183,7 @@ fn window(
                 while shared.committed.load(Ordering::Relaxed) < *at && !shared.over() {
                     std::thread::sleep(Duration::from_millis(1));
                 }
-                // What is acknowledged after this number may be lost.
+                // Commits acknowledged after this number of the clock may be lost.
                 let at = shared.clock.tick();
                 crashed = Some((at, target.crash()));
                 shared.stop.store(true, Ordering::Relaxed);
@@ -224,7 +224,7 @@ fn window(
         .filter(|transaction| transaction.ending == Ending::Aborted && transaction.began > 0)
         .count() as u64;
     let mut found = check::check(&history, request.level);
-    // The closing transaction is the checker's own.
+    // The closing transaction belongs to the checker.
     found.committed = found.committed.saturating_sub(1);
     for text in wrong {
         found.add(Violation::Impossible, || text);
@@ -233,7 +233,7 @@ fn window(
     Ok(())
 }
 
-/// Every transaction at the place of its number.
+/// Puts every transaction at the index of its number, and the closing one at the end.
 fn arrange(all: Vec<(u32, Transaction)>, closing: Transaction) -> History {
     let count = all
         .iter()
@@ -255,7 +255,7 @@ fn arrange(all: Vec<(u32, Transaction)>, closing: Transaction) -> History {
     History { transactions }
 }
 
-/// What a thread did.
+/// The work of a thread.
 #[derive(Default)]
 struct Worked {
     transactions: Vec<(u32, Transaction)>,
@@ -287,7 +287,7 @@ fn work(mut session: Box<dyn Session>, mut author: Author<'_>, shared: &Shared) 
         };
         transaction.ended = shared.clock.tick();
         if transaction.commit_asked > 0 {
-            // A commit that was refused is rolled back; one without an answer may be there.
+            // The session rolls back a refused commit; a commit without an answer may be there.
             transaction.ending = match &done {
                 Ok(()) => Ending::Committed,
                 Err(Trouble::Gone) => Ending::Unknown,
@@ -306,7 +306,7 @@ fn work(mut session: Box<dyn Session>, mut author: Author<'_>, shared: &Shared) 
     worked
 }
 
-/// One transaction.
+/// Runs one transaction.
 fn attempt(
     session: &mut dyn Session,
     author: &mut Author<'_>,
@@ -368,7 +368,7 @@ fn fulfil(session: &mut dyn Session, wish: Wish, written: u32) -> Done<Deed> {
     })
 }
 
-/// Reads every key in one transaction, when nobody else works.
+/// Reads every key in one transaction, while no other session works.
 fn close(session: &mut dyn Session, keys: Keys, clock: &Clock) -> Result<Transaction> {
     let mut transaction = Transaction {
         began: clock.tick(),

@@ -1,4 +1,4 @@
-//! Makes up transactions from a seed.
+//! Generates transactions from a seed.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -6,27 +6,27 @@ use super::history::{Group, Key, Keys, Predicate, FIRST_LIST, FIRST_PLACE, GROUP
 use crate::behaviour::level::Level;
 use crate::dice::Dice;
 
-/// Elements after which a list is left for a new one.
+/// The number of elements after which a new list replaces a list.
 const LONG: u32 = 24;
 
-/// One operation that is to be done.
+/// An operation to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wish {
-    /// Read a register, perhaps with a lock.
+    /// Reads a register; `true` locks it.
     Read(Key, bool),
-    /// Overwrite a register, perhaps without a lock in a step of its own.
+    /// Overwrites a register; `true` omits the separate step that locks the row.
     Write(Key, bool),
-    /// Read a list.
+    /// Reads a list.
     ReadList(Key),
-    /// Append to a list.
+    /// Appends to a list.
     Append(Key),
-    /// Put a place's row into a group, or remove it.
+    /// Puts a place's row into a group, or removes it.
     Place(Key, Option<Group>),
-    /// Read the rows of a predicate.
+    /// Reads the rows of a predicate.
     Scan(Predicate),
 }
 
-/// Which lists are in use, shared by all threads of a window.
+/// The lists in use, which all threads of a window share.
 #[derive(Debug)]
 pub struct Lists {
     keys: Keys,
@@ -34,7 +34,7 @@ pub struct Lists {
 }
 
 impl Lists {
-    /// The lists of a window.
+    /// Creates the lists of a window.
     #[must_use]
     pub fn new(keys: Keys) -> Self {
         Self {
@@ -43,7 +43,7 @@ impl Lists {
         }
     }
 
-    /// The list that is in use at a place of the dice; an append is counted.
+    /// Returns the list in use at `slot`, and counts an append.
     fn current(&self, slot: u32, append: bool) -> Option<Key> {
         let counter = self.appended.get(slot as usize)?;
         let count = counter.fetch_add(u32::from(append), Ordering::Relaxed);
@@ -52,7 +52,7 @@ impl Lists {
     }
 }
 
-/// One thread's author of transactions.
+/// Generates a thread's transactions.
 #[derive(Debug)]
 pub struct Author<'a> {
     dice: Dice,
@@ -62,7 +62,7 @@ pub struct Author<'a> {
 }
 
 impl<'a> Author<'a> {
-    /// The author for a thread of a window.
+    /// Creates the author for a thread of a window.
     #[must_use]
     pub fn new(
         seed: u64,
@@ -80,19 +80,20 @@ impl<'a> Author<'a> {
         }
     }
 
-    /// The operations of the next transaction, one to five.
+    /// Returns the operations of the next transaction, one to five.
     pub fn transaction(&mut self) -> Vec<Wish> {
         let count = 1 + self.dice.below(5);
         (0..count).map(|_| self.wish()).collect()
     }
 
-    /// Whether the thread shall let others run now: with few processors transactions of microseconds
-    /// would hardly meet otherwise.
+    /// Returns whether the thread yields now.
+    ///
+    /// With few processors, transactions of microseconds would hardly overlap otherwise.
     pub fn pauses(&mut self) -> bool {
         self.dice.below(4) == 0
     }
 
-    /// Whether the transaction is rolled back on purpose.
+    /// Returns whether the transaction is rolled back deliberately.
     pub fn gives_up(&mut self) -> bool {
         self.dice.below(25) == 0
     }
@@ -101,7 +102,7 @@ impl<'a> Author<'a> {
         match self.dice.below(20) {
             0..=5 => Wish::Read(self.register(), self.dice.below(6) == 0),
             6..=9 => {
-                // Under READ COMMITTED a write based on a read without a lock may lose another.
+                // Under READ COMMITTED, a write after a read without a lock may overwrite another write unseen.
                 let blind = self.level != Level::ReadCommitted && self.dice.below(2) == 0;
                 Wish::Write(self.register(), blind)
             }
@@ -121,7 +122,7 @@ impl<'a> Author<'a> {
         }
     }
 
-    /// A register: a quarter of them takes half of the work.
+    /// Draws a register; half of the draws are among a quarter of the registers only.
     fn register(&mut self) -> Key {
         let all = self.keys.registers;
         let hot = if self.dice.below(2) == 0 {

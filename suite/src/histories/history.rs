@@ -1,24 +1,23 @@
-//! What transactions saw and did.
+//! The operations of transactions, and their results.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The number of a key within a window.
 pub type Key = u32;
 
-/// The number of a version: the transaction that wrote it and which of its operations. 0 is what the
-/// window began with.
+/// The number of a version, made from its transaction's number and the operation's number; 0 is the initial version.
 pub type Version = u32;
 
-/// Operations of a transaction, at most.
+/// The most operations of a transaction.
 pub const MOST_OPERATIONS: u32 = 8;
 
-/// The version that operation `operation` of transaction `transaction` writes.
+/// Returns the version that operation `operation` of transaction `transaction` writes.
 #[must_use]
 pub fn version(transaction: u32, operation: u32) -> Version {
     (transaction + 1) * MOST_OPERATIONS + operation
 }
 
-/// The transaction that wrote a version; `None` for what the window began with.
+/// Returns the transaction that wrote a version, or `None` for the initial version.
 #[must_use]
 pub fn writer(version: Version) -> Option<usize> {
     (version / MOST_OPERATIONS)
@@ -26,72 +25,72 @@ pub fn writer(version: Version) -> Option<usize> {
         .map(|t| t as usize)
 }
 
-/// A group that rows with a place belong to.
+/// A group of places.
 pub type Group = u8;
 
-/// How many groups there are.
+/// The number of groups.
 pub const GROUPS: Group = 3;
 
-/// Keys of each kind in a window.
+/// The number of keys of each kind in a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Keys {
-    /// Registers: read and overwritten.
+    /// Registers, which transactions read and overwrite.
     pub registers: u32,
-    /// Rows that are put into groups, moved and removed.
+    /// Places: rows that transactions put into groups, move and remove.
     pub places: u32,
-    /// Lists that are appended to at the same time.
+    /// Lists in use at the same time.
     pub lists: u32,
-    /// All lists: a list that has grown long is left for a new one.
+    /// All lists; a new list replaces a list that has grown long.
     pub all_lists: u32,
 }
 
-/// The first of the places.
+/// The key of the first place.
 pub const FIRST_PLACE: Key = 1_000;
 
-/// The first of the lists.
+/// The key of the first list.
 pub const FIRST_LIST: Key = 2_000;
 
-/// Keys that a window has numbers for.
+/// The number of keys that each window reserves.
 pub const KEYS_OF_A_WINDOW: Key = 10_000;
 
-/// The group in which a place stands when its window begins; `None`: there is no row.
+/// Returns the group in which a place begins, or `None` if it begins without a row.
 #[must_use]
 pub fn first_group(place: Key) -> Option<Group> {
     let turn = u8::try_from(place % u32::from(GROUPS + 1)).unwrap_or(0);
     (turn < GROUPS).then_some(turn)
 }
 
-/// Hands out numbers in the order in which it is asked: who got the smaller one asked first.
+/// Counts calls; a smaller number belongs to an earlier call.
 #[derive(Debug, Default)]
 pub struct Clock(AtomicU64);
 
 impl Clock {
-    /// The next number, from 1.
+    /// Returns the next number, from 1.
     pub fn tick(&self) -> u64 {
         self.0.fetch_add(1, Ordering::SeqCst) + 1
     }
 }
 
-/// When something began and ended, by the [`Clock`].
+/// The beginning and end of an operation, by the [`Clock`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Span {
-    /// Before it began.
+    /// A number from before the beginning.
     pub from: u64,
-    /// After it ended.
+    /// A number from after the end.
     pub to: u64,
 }
 
-/// Which rows a scan asks for.
+/// The condition of a scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Predicate {
-    /// Those of a group, through its index.
+    /// The rows of a group, through its index.
     In(Group),
-    /// All that are there, by the primary key.
+    /// All existing rows, by the primary key.
     Present,
 }
 
 impl Predicate {
-    /// Whether a row in this state is asked for.
+    /// Returns whether the predicate selects a row in this state.
     #[must_use]
     pub fn matches(self, state: Option<Group>) -> bool {
         match self {
@@ -101,44 +100,44 @@ impl Predicate {
     }
 }
 
-/// What an operation saw and did.
+/// An operation and its result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Deed {
-    /// Read a register.
+    /// A read of a register.
     Read {
-        /// Which.
+        /// The register.
         key: Key,
         /// The version found.
         found: Version,
     },
-    /// Wrote a register, or put a place's row somewhere.
+    /// A write to a register, or a change of a place's row.
     Write {
-        /// Which.
+        /// The register or place.
         key: Key,
         /// The version written.
         written: Version,
         /// The version replaced, read back.
         before: Version,
-        /// For places: the group in which the row stands now, if it does.
+        /// For places: the group of the row after the write, if the row exists.
         state: Option<Group>,
     },
-    /// Read a list.
+    /// A read of a list.
     ReadList {
-        /// Which.
+        /// The list.
         key: Key,
         /// Its elements, each the number of a version.
         found: Vec<Version>,
     },
-    /// Appended to a list.
+    /// An append to a list.
     Append {
-        /// Which.
+        /// The list.
         key: Key,
-        /// The element.
+        /// The appended element.
         written: Version,
         /// The elements before it, read back.
         before: Vec<Version>,
     },
-    /// Read the rows that a predicate asks for.
+    /// A read of the rows that a predicate selects.
     Scan {
         /// The predicate.
         predicate: Predicate,
@@ -147,12 +146,12 @@ pub enum Deed {
     },
 }
 
-/// An operation.
+/// An operation and its time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Operation {
-    /// What was seen and done.
+    /// The operation and its result.
     pub deed: Deed,
-    /// When.
+    /// Its beginning and end.
     pub span: Span,
 }
 
@@ -163,27 +162,28 @@ pub enum Ending {
     Committed,
     /// It was rolled back.
     Aborted,
-    /// Its commit was asked for when the target crashed.
+    /// The session had asked to commit when the target crashed, so the commit may be there or not.
     Unknown,
 }
 
 /// A transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Transaction {
-    /// Before it began.
+    /// A number from before it began.
     pub began: u64,
-    /// Before its commit was asked for; 0 when it was not.
+    /// A number from before it asked to commit; 0 if it did not ask.
     pub commit_asked: u64,
-    /// After it had ended.
+    /// A number from after it had ended.
     pub ended: u64,
-    /// How.
+    /// Its ending.
     pub ending: Ending,
-    /// What it saw and did; the operation that failed is not among it.
+    /// Its operations, without one that failed.
     pub operations: Vec<Operation>,
 }
 
-/// All transactions of a window, each at the place of its number. The last one read every key when
-/// all others had ended.
+/// All transactions of a window, each at the index of its number.
+///
+/// The last one read every key after all others had ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct History {
     /// The transactions.

@@ -1,5 +1,6 @@
-//! Histories through the library: the database lies on a simulated disk, which at a crash loses what
-//! was not synced, as a machine does that loses power.
+//! Histories through the library.
+//!
+//! The database is on a simulated disk, which loses unsynced data at a crash, as a machine does that loses power.
 
 use std::sync::Arc;
 
@@ -16,10 +17,10 @@ use super::target::{Done, Session, Target, Trouble};
 use crate::behaviour::level::Level;
 use crate::error::{Result, SuiteError};
 
-/// The buffer pool: far more than the few hot rows need.
+/// The size of the buffer pool: far more than the few hot rows need.
 const POOL: usize = 16 << 20;
 
-/// Bytes of log between checkpoints: small, so that many happen.
+/// Bytes of log between checkpoints: few, so that many checkpoints happen.
 const LOG: u64 = 8 << 20;
 
 /// The directory on the simulated disk.
@@ -44,29 +45,29 @@ struct Open {
 
 #[derive(Clone)]
 struct Tables {
-    /// id, version.
+    /// Columns id and version.
     registers: Arc<Table>,
-    /// id, version, group or NULL: one row for every place, whether its row is there or not.
+    /// Columns id, version, and group or NULL: one row for every place, whether its row in `places` exists or not.
     homes: Arc<Table>,
-    /// id, window, group, version: the rows that are there.
+    /// Columns id, window, group and version: the existing rows of places.
     places: Arc<Table>,
-    /// id, elements of four bytes each.
+    /// Columns id and elements, with four bytes for each element.
     lists: Arc<Table>,
 }
 
 impl Library {
-    /// A new database.
+    /// Creates a database.
     ///
     /// # Errors
-    /// When it can't be made.
+    /// When the engine refuses.
     pub fn new(level: Level, seed: u64) -> Result<Self> {
         Self::begun(level, seed, Options::default())
     }
 
-    /// A new database that leaves a rule of isolation out.
+    /// Creates a database with a planted fault that omits a rule of isolation.
     ///
     /// # Errors
-    /// When it can't be made.
+    /// When the engine refuses.
     #[cfg(feature = "broken")]
     pub fn broken(level: Level, seed: u64, rule: peregrine::IsolationFault) -> Result<Self> {
         let options = Options {
@@ -103,7 +104,7 @@ impl Library {
             pool_bytes: POOL,
             log_bytes: LOG,
             durability: Durability::SyncAtCommit,
-            // Who waits for a session that a crash has ended does not wait long.
+            // The timeout is short, because a session may wait for one that a crash has ended.
             lock_wait_timeout: std::time::Duration::from_secs(5),
             ..self.options.clone()
         };
@@ -239,8 +240,8 @@ impl Target for Library {
 
     fn crash(&mut self) -> Result<()> {
         self.crashes += 1;
-        // What reached the disk until now is what will be found; whatever is acknowledged from here
-        // on was never promised to anybody who outlives the crash.
+        // The next opening finds the data on the disk as of this moment. A commit acknowledged after it does not count,
+        // because the machine has lost its power.
         let left = self.disk.crash(self.seed.wrapping_add(self.crashes));
         self.opened()?.db.stop("the machine lost its power");
         self.disk = left;
@@ -262,7 +263,7 @@ impl Target for Library {
 struct LibrarySession {
     txn: Transaction,
     tables: Tables,
-    /// The database lives as long as its sessions.
+    /// Keeps the database open as long as the session exists.
     _db: Arc<Database>,
     window: u32,
 }
@@ -304,7 +305,7 @@ impl LibrarySession {
             .map_err(trouble)
     }
 
-    /// One statement on one row.
+    /// Reads one row with one statement.
     fn look<R>(
         &mut self,
         table: &Arc<Table>,
@@ -330,7 +331,7 @@ impl LibrarySession {
         })
     }
 
-    /// As a statement of its own: under READ COMMITTED it has a snapshot of its own.
+    /// Runs `work` as a separate statement, which has its own snapshot under READ COMMITTED.
     fn statement<R>(&mut self, work: impl FnOnce(&mut Self) -> Done<R>) -> Done<R> {
         self.txn.start_statement();
         let result = work(self);

@@ -1,4 +1,4 @@
-//! What random histories came to.
+//! The result of random histories.
 
 use std::fmt;
 
@@ -8,38 +8,38 @@ use crate::behaviour::level::Level;
 /// The result of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
-    /// What was run against, in words.
+    /// The target, in words.
     pub target: String,
     /// The level.
     pub level: Level,
     /// The seed.
     pub seed: u64,
-    /// Threads or sessions.
+    /// The number of threads or sessions.
     pub threads: u32,
-    /// Windows of fresh keys.
+    /// The number of windows with fresh keys.
     pub windows: u32,
-    /// Transactions rolled back, on purpose or because the target refused them.
+    /// Transactions rolled back, deliberately or because the target refused them.
     pub aborted: u64,
-    /// Crashes in between.
+    /// The number of crashes.
     pub crashes: u32,
-    /// Lock waits and deadlocks, as far as the target tells.
+    /// Lock waits and deadlocks, if the target reports them.
     pub conflicts: Option<u64>,
     /// Seconds in all.
     pub seconds: f64,
-    /// What the checker found.
+    /// The checker's findings.
     pub found: Found,
-    /// Transactions asked for; 0 when only a duration was.
+    /// The requested number of transactions; 0 if the request limits the duration.
     pub asked: u64,
 }
 
 impl Outcome {
-    /// Whether the level was kept. A run without work proves nothing.
+    /// Returns whether the level was kept; a run with too few commits proves nothing.
     #[must_use]
     pub fn held(&self) -> bool {
         self.found.is_clean() && self.found.committed > 0 && self.found.committed >= self.asked
     }
 
-    /// Number of violations of all kinds.
+    /// Returns the number of violations of all kinds.
     #[must_use]
     pub fn violations(&self) -> u64 {
         self.found.violations.values().map(|(count, _)| count).sum()

@@ -1,5 +1,6 @@
-//! Histories through a server: every operation is a statement or a few of them; a crash is `kill -9`. What is read is
-//! read in ways that chance decides: what a level promises holds on each of the engine's paths to a row.
+//! Histories through a server: every operation is one statement or several, and a crash is `kill -9`.
+//!
+//! Reads choose their access path at random, because a level must hold on each of the engine's paths to a row.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -19,15 +20,18 @@ use crate::error::{Result, StatementContext};
 
 const SCHEMA: &str = "histories";
 
-/// Seconds that a lock is waited for.
+/// The lock wait timeout, in seconds.
 const LOCK_WAIT_S: u32 = 5;
 
-/// Errors after which a transaction is to be rolled back and is nobody's fault: deadlock, lock wait
-/// timeout, and a row changed since the snapshot.
+/// Errors that are no fault: deadlock, lock wait timeout, and a row changed since the snapshot.
+///
+/// The session then rolls its transaction back.
 const REFUSALS: [u16; 3] = [1213, 1205, 1020];
 
-/// Ways to a register's row, with `{}` for what is read: by its key, from an index that has all of it, as one of
-/// several ranges, and by a join. No row has the largest number.
+/// Queries for a register, with `{}` for the column.
+///
+/// They read by the primary key, from a covering index, by one of several ranges, and through a join. No row has the id
+/// 4294967295.
 const WAYS_TO_A_REGISTER: [&str; 5] = [
     "SELECT {} FROM registers WHERE id = ?",
     "SELECT {} FROM registers FORCE INDEX (narrow) WHERE id = ?",
@@ -36,15 +40,17 @@ const WAYS_TO_A_REGISTER: [&str; 5] = [
     "SELECT r.{} FROM registers AS o JOIN registers AS r ON r.id = o.id WHERE o.id = ?",
 ];
 
-/// Ways to the rows of a group: by the index, which does not have the version, from one that has all, and by the
-/// primary key. `{first}`, `{from}` and `{to}` are ids, `{era}` is the window.
+/// Queries for the rows of a group.
+///
+/// They read by an index without the version, by a covering index, and by the primary key. `{first}`, `{from}` and
+/// `{to}` are ids, and `{era}` is the window.
 const WAYS_TO_A_GROUP: [&str; 3] = [
     "SELECT id - {first}, version FROM places FORCE INDEX (by_place) WHERE era = {era} AND place = ?",
     "SELECT id - {first}, version FROM places FORCE INDEX (narrow) WHERE era = {era} AND place = ?",
     "SELECT id - {first}, version FROM places FORCE INDEX (PRIMARY) WHERE id >= {from} AND id < {to} AND place = ?",
 ];
 
-/// Ways to all rows that are there.
+/// Queries for all existing rows.
 const WAYS_TO_ALL: [&str; 4] = [
     "SELECT id - {first}, version FROM places FORCE INDEX (PRIMARY) WHERE id >= {from} AND id < {to}",
     "SELECT id - {first}, version FROM places FORCE INDEX (by_place) WHERE era = {era}",
@@ -52,18 +58,18 @@ const WAYS_TO_ALL: [&str; 4] = [
     "SELECT id - {first}, version FROM places FORCE INDEX (by_place) WHERE era = {era} AND place IN (0, 1, 2)",
 ];
 
-/// Tables on a private server.
+/// The target: tables on a private server.
 pub struct Server {
     server: Hosted,
     engine: Engine,
     level: Level,
     prepare: Vec<String>,
-    /// Sessions that were opened.
+    /// The number of opened sessions.
     sessions: AtomicU32,
 }
 
 impl Server {
-    /// Makes the tables. `prepare` is run in every session.
+    /// Creates the tables; `prepare` is run in every session.
     ///
     /// # Errors
     /// When the server refuses.
@@ -103,7 +109,7 @@ impl Server {
         })
     }
 
-    /// The server, when all is done.
+    /// Returns the server after the run.
     #[must_use]
     pub fn into_server(self) -> Hosted {
         self.server
@@ -185,14 +191,14 @@ impl Target for Server {
 struct ServerSession {
     connection: mysql::Conn,
     window: u32,
-    /// Which way is taken to what is read.
+    /// Chooses among the queries for a row.
     ways: Dice,
 }
 
 fn trouble(error: mysql::Error) -> Trouble {
     match error {
         mysql::Error::MySqlError(error) if REFUSALS.contains(&error.code) => Trouble::Refused,
-        // Shutdown in progress, connection killed.
+        // The errors mean that the server shuts down, or has killed the connection.
         mysql::Error::MySqlError(error) if matches!(error.code, 1053 | 1927) => Trouble::Gone,
         mysql::Error::MySqlError(error) => Trouble::Wrong(error.to_string()),
         _ => Trouble::Gone,
@@ -212,7 +218,7 @@ impl ServerSession {
         self.connection.query_drop(statement).map_err(trouble)
     }
 
-    /// A statement that must change exactly one row.
+    /// Runs a statement that must change exactly one row.
     fn change(&mut self, statement: &str) -> Done<()> {
         self.run(statement)?;
         match self.connection.affected_rows() {
@@ -226,7 +232,7 @@ impl ServerSession {
         row.ok_or_else(missing)
     }
 
-    /// Rows of a query with one `?`, as text or prepared.
+    /// Returns the rows of a query with one `?`, run as text or as a prepared statement.
     fn rows<T: FromRow>(&mut self, sql: &str, constant: u32) -> Done<Vec<T>> {
         let rows = match self.ways.below(2) {
             0 => {
@@ -238,7 +244,7 @@ impl ServerSession {
         rows.map_err(trouble)
     }
 
-    /// The one row of such a query.
+    /// Returns the only row of such a query.
     fn row<T: FromRow>(&mut self, sql: &str, constant: u32) -> Done<T> {
         let mut rows = self.rows(sql, constant)?;
         match (rows.pop(), rows.len()) {
@@ -248,7 +254,7 @@ impl ServerSession {
         }
     }
 
-    /// Something of a register, by any way.
+    /// Reads a column of a register, by a random query.
     fn of_register(&mut self, column: &str, key: Key) -> Done<Version> {
         let way = self.ways.below(WAYS_TO_A_REGISTER.len() as u32) as usize;
         let sql = WAYS_TO_A_REGISTER[way].replace("{}", column);

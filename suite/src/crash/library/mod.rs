@@ -1,9 +1,10 @@
-//! The same proof for the library: a child process commits transactions and says so on a pipe; it is
-//! killed, and what the next opening finds must be every acknowledged commit and no half of any
-//! other. The same directory goes through all rounds.
+//! The same proof for the library.
 //!
-//! What the child says is written before each commit and after it, each line with one write: what
-//! was written before the kill stays in the pipe.
+//! A child process commits transactions and reports them on a pipe. After a kill, the next opening must find every
+//! acknowledged commit, and each other commit completely or not at all. All rounds use the same directory.
+//!
+//! The child reports each commit before and after it, each line with one write, so its reports survive the kill in the
+//! pipe.
 
 pub mod rounds;
 pub mod rows;

@@ -1,4 +1,4 @@
-//! The rounds: let a process write, kill it, open, verify.
+//! Runs the rounds: lets a process write, kills it, opens the database and verifies it.
 
 use std::fmt;
 use std::io::{BufRead, BufReader};
@@ -18,15 +18,15 @@ use crate::error::{PathContext, Result, SuiteError};
 use crate::errors_told;
 use crate::runner::interrupt;
 
-/// How long the process writes before a kill, in milliseconds: from and to.
+/// The time that the process writes before a kill, in milliseconds: from and to.
 const LIFETIME_MS: (u32, u32) = (5, 250);
-/// The longest that its first commit is waited for.
+/// The longest wait for the process's first commit.
 const FIRST_COMMIT: Duration = Duration::from_secs(60);
 
-/// The signal that ends the process.
+/// The number of the signal that ends the process.
 const KILLED: i32 = 9;
 
-/// What is to be done.
+/// A request for rounds of kills.
 #[derive(Debug)]
 pub struct Request {
     /// How often the process is killed.
@@ -40,27 +40,27 @@ pub struct Request {
 }
 
 impl Request {
-    /// The database's directory in the request's.
+    /// Returns the database's directory in the request's directory.
     #[must_use]
     pub fn database(&self) -> PathBuf {
         self.dir.join("db")
     }
 }
 
-/// What was found.
+/// The findings of all rounds.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Outcome {
     /// Writing threads.
     pub threads: u32,
     /// Kills done.
     pub kills: u32,
-    /// Kills before the process had begun a commit: of openings, most of them of recoveries.
+    /// Kills before the process began a commit: they hit openings, most of which are recoveries.
     pub openings_killed: u32,
     /// Commits acknowledged.
     pub commits: u64,
-    /// Commits under way at a kill that were there afterwards.
+    /// Commits running at a kill that the next opening found.
     pub kept: u64,
-    /// Commits under way at a kill that were not.
+    /// Commits running at a kill that the next opening did not find.
     pub undone: u64,
     /// The longest opening after a kill, in seconds.
     pub longest_open_s: f64,
@@ -69,7 +69,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Whether every promise was kept. A run in which hardly anything was committed proves nothing.
+    /// Returns whether every promise was kept; a run with fewer commits than kills proves nothing.
     #[must_use]
     pub fn held(&self) -> bool {
         self.faults.is_empty() && self.kills > 0 && self.commits >= u64::from(self.kills)
@@ -97,12 +97,13 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// Runs the rounds. `writer` makes the command that runs
-/// [`write_until_killed`](super::write_until_killed) in a process of its own, for a round. Ends early
-/// when a promise is broken; the directory is kept then.
+/// Runs the rounds.
+///
+/// For each round, `writer` makes the command that runs [`write_until_killed`](super::write_until_killed) in its own
+/// process. The run ends early, and keeps the directory, when a promise is broken.
 ///
 /// # Errors
-/// When the process can't be started or ends by itself; [`SuiteError::Interrupted`].
+/// When the process can't be started or writes an unknown line; [`SuiteError::Interrupted`].
 pub fn run(
     request: &Request,
     writer: impl Fn(u32) -> Command,
@@ -136,8 +137,8 @@ pub fn run(
             return Err(SuiteError::Interrupted);
         }
         let lifetime = LIFETIME_MS.0 + dice.below(LIFETIME_MS.1 - LIFETIME_MS.0);
-        // From the first commit on, or it might never come to one on a slow machine; sometimes from
-        // the start, so that openings and recoveries are killed too.
+        // The lifetime mostly begins at the first commit, because a slow machine might otherwise never reach one.
+        // Sometimes it begins at the start, so that kills also hit openings and recoveries.
         let from_first = dice.below(5) != 0;
         let open = rounds.write_and_kill(writer(round), lifetime, from_first)?;
         rounds.outcome.kills = round;
@@ -160,14 +161,15 @@ pub fn run(
 
 struct Rounds {
     path: PathBuf,
-    /// Per thread: what is there for certain.
+    /// For each thread, the rows that are certainly there.
     known: Vec<Rows>,
     outcome: Outcome,
 }
 
 impl Rounds {
-    /// Runs the writer and kills it; applies what it acknowledged. Returns per thread the changes
-    /// whose commit had begun and was not acknowledged.
+    /// Runs the writer, kills it, and applies the acknowledged changes.
+    ///
+    /// Returns, for each thread, the changes of a commit that began and was not acknowledged.
     fn write_and_kill(
         &mut self,
         mut writer: Command,
@@ -229,8 +231,10 @@ impl Rounds {
         Ok(open)
     }
 
-    /// What the directory holds must be what was acknowledged, and of each thread's open commit all
-    /// or nothing; the files must be sound before the opening and after it.
+    /// Verifies the database after a kill.
+    ///
+    /// It must hold all acknowledged changes, and each thread's open commit completely or not at all. The files must be
+    /// sound before the opening and after it.
     fn verify(&mut self, open: &[Option<Vec<Change>>]) -> std::result::Result<(), String> {
         if !self.path.join("data").exists() {
             let nothing = self.known.iter().all(Rows::is_empty);
@@ -279,7 +283,7 @@ fn sound(path: &Path) -> std::result::Result<(), String> {
     }
 }
 
-/// Every thread's rows, if each row is as its token says and every index tells of all of them.
+/// Returns every thread's rows, if each row matches its token and every index has all rows.
 fn read(
     db: &Database,
     threads: usize,

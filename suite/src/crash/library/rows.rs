@@ -1,5 +1,5 @@
-//! The rows that the killed process writes: their table, what a row must hold, and the changes of a
-//! transaction as a line of text.
+//! The rows that the killed process writes: their table, their right values, and a transaction's changes as a line of
+//! text.
 
 use std::collections::BTreeMap;
 
@@ -9,15 +9,15 @@ use peregrine::{
 
 /// The table's name.
 pub const TABLE: &str = "t";
-/// Indexes of the table, the primary key among them.
+/// The number of the table's indexes, with the primary key.
 pub const INDEXES: usize = 3;
-/// Different rows of all threads together.
+/// The number of ids of all threads together.
 pub const IDS: u32 = 400;
 
-/// id → the token that determines the row.
+/// Maps an id to the token that determines the row.
 pub type Rows = BTreeMap<u64, u64>;
 
-/// How the database is opened: small, so that pages are evicted and crashes fall into checkpoints.
+/// Returns the database's options: small, so that pages are evicted and crashes hit checkpoints.
 #[must_use]
 pub fn options() -> Options {
     Options {
@@ -27,10 +27,10 @@ pub fn options() -> Options {
     }
 }
 
-/// Opens the table, or makes it.
+/// Opens the table, or creates it.
 ///
 /// # Errors
-/// What the engine says.
+/// Those of the engine.
 pub fn table(db: &Database) -> Result<std::sync::Arc<Table>> {
     match db.table(TABLE) {
         Err(Error::NotFound { .. }) => db.create_table(TABLE, &schema()),
@@ -59,13 +59,13 @@ fn schema() -> TableSchema {
     }
 }
 
-/// The group that the token determines.
+/// Returns the group that the token determines.
 #[must_use]
 pub fn group(token: u64) -> u64 {
     token % 7
 }
 
-/// The text that the token determines; some are long enough to stand outside the row.
+/// Returns the text that the token determines; some texts are long enough to be stored outside the row.
 #[must_use]
 pub fn text(token: u64) -> Vec<u8> {
     let len = match token % 16 {
@@ -75,7 +75,7 @@ pub fn text(token: u64) -> Vec<u8> {
     token.to_le_bytes().into_iter().cycle().take(len).collect()
 }
 
-/// A row's values; `text` is its token's.
+/// Returns a row's values; `text` is the text of its token.
 #[must_use]
 pub fn values(id: u64, token: u64, text: &[u8]) -> [Value<'_>; 4] {
     [
@@ -86,25 +86,25 @@ pub fn values(id: u64, token: u64, text: &[u8]) -> [Value<'_>; 4] {
     ]
 }
 
-/// A row's primary key.
+/// Returns a row's primary key.
 ///
 /// # Errors
-/// What the engine says.
+/// Those of the engine.
 pub fn key(table: &Table, id: u64) -> Result<Vec<u8>> {
     table.encode_key(0, &[Value::UInt(id)])
 }
 
-/// What a transaction does to one row.
+/// A transaction's change of one row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
-    /// The row is there, with this token.
+    /// The row exists, with this token.
     Put(u64, u64),
     /// The row is gone.
     Delete(u64),
 }
 
 impl Change {
-    /// As a word of a line.
+    /// Returns the change as a word of a line.
     #[must_use]
     pub fn word(self) -> String {
         match self {
@@ -121,7 +121,7 @@ impl Change {
         Some(Change::Put(id.parse().ok()?, token.parse().ok()?))
     }
 
-    /// Does it to what is known of the rows.
+    /// Applies the change to the known rows.
     pub fn apply(self, rows: &mut Rows) {
         match self {
             Change::Put(id, token) => rows.insert(id, token),
@@ -133,16 +133,16 @@ impl Change {
 /// A line of the writing process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Line {
-    /// This thread's commit of these changes begins.
+    /// This thread begins to commit these changes.
     Begins(usize, Vec<Change>),
     /// This thread's commit is acknowledged.
     Acknowledged(usize),
-    /// What ends the process, which nothing but a kill should; or what the engine tells of as an error.
+    /// An error that ends the process, which only a kill should end, or an error that the engine reports.
     Wrong(String),
 }
 
 impl Line {
-    /// As it goes through the pipe, with its end.
+    /// Returns the line as the pipe carries it, with its end.
     #[must_use]
     pub fn text(&self) -> String {
         match self {
@@ -155,7 +155,7 @@ impl Line {
         }
     }
 
-    /// Understands a line without its end; `None` if nobody wrote it so.
+    /// Parses a line without its end; returns `None` for a line of unknown form.
     #[must_use]
     pub fn parse(line: &str) -> Option<Line> {
         if let Some(what) = line.strip_prefix("W ") {

@@ -1,4 +1,4 @@
-//! The process that is killed.
+//! The writing process, which its parent kills.
 
 use std::convert::Infallible;
 use std::io::Write;
@@ -14,16 +14,16 @@ use crate::dice::Dice;
 use crate::error::{Result, SuiteError};
 use crate::errors_told;
 
-/// The status of a process that ends by itself.
+/// The exit status of a writing process that ends by itself.
 const ENDED_BY_ITSELF: i32 = 3;
 
-/// Commits until it is killed, and says on the standard output what it commits.
+/// Commits transactions until it is killed, and reports them on the standard output.
 ///
 /// # Errors
-/// What the engine says: nothing but a kill should end it.
+/// Those of the engine while it opens the database; only a kill should end the process.
 pub fn write_until_killed(dir: &Path, threads: u32, seed: u64, round: u32) -> Result<()> {
     let failed = |error| SuiteError::Server(format!("the library: {error}"));
-    // No call fails here, so the engine has no reason to tell of errors.
+    // No call fails here, so the engine has no reason to report errors.
     errors_told::tell_to(|text| {
         say(&Line::Wrong(format!(
             "the engine tells of an error: {text}"
@@ -48,7 +48,7 @@ pub fn write_until_killed(dir: &Path, threads: u32, seed: u64, round: u32) -> Re
     Ok(())
 }
 
-/// A thread has ended. The others would go on until the kill, and nobody would hear of it: so all end.
+/// Ends the process when a thread has ended; the other threads would otherwise run until the kill and hide the failure.
 fn ends(thread: u32, outcome: &std::thread::Result<peregrine::Result<Infallible>>) -> ! {
     let what = match outcome {
         Ok(Err(error)) => format!("thread {thread}: {error}"),
@@ -65,7 +65,7 @@ struct Writer {
 }
 
 impl Writer {
-    /// Goes on until an error that is not [`is_provoked`].
+    /// Runs transactions until an error that is not [`is_provoked`].
     fn work(&mut self, db: &Database, table: &Table) -> peregrine::Result<Infallible> {
         let mut txn = db.begin(Isolation::RepeatableRead);
         loop {
@@ -91,7 +91,9 @@ impl Writer {
         Ok(())
     }
 
-    /// Changes a row; each thread has its own, so that it knows them, among those of the others.
+    /// Changes one of the thread's own rows, which lie among those of the other threads.
+    ///
+    /// A thread knows the contents of its own rows, because no other thread changes them.
     fn change(
         &mut self,
         txn: &mut Transaction,
@@ -123,8 +125,10 @@ impl Writer {
     }
 }
 
-/// Each thread has rows of its own, and none is in the way of another. But where knobs are drawn, ranges may stand for a
-/// few rows that are locked and no longer written, and others' rows lie in between.
+/// Returns whether the error may come from another thread.
+///
+/// Each thread has its own rows, so threads do not conflict. If knobs are drawn, however, one range lock may replace
+/// the locks of a few rows that are no longer written. Other threads' rows lie in such a range.
 fn is_provoked(error: &Error) -> bool {
     peregrine::knobs::SHAKEN && matches!(error, Error::Deadlock | Error::LockWaitTimeout)
 }
@@ -135,7 +139,7 @@ fn say(line: &Line) {
         .write_all(line.text().as_bytes())
         .and_then(|()| out.flush());
     if said.is_err() {
-        // Nobody listens any more.
+        // The reader of the pipe is gone.
         std::process::exit(0);
     }
 }

@@ -1,4 +1,4 @@
-//! The order of each key's versions, from what every write says it replaced.
+//! The order of each key's versions, from the version that each write reports as replaced.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -7,12 +7,12 @@ use crate::histories::history::{
     first_group, writer, Deed, Ending, Group, History, Key, Version, FIRST_LIST, FIRST_PLACE,
 };
 
-/// The versions of a key, the first being what the window began with.
+/// The versions of a key; the first one is the key's initial version.
 #[derive(Debug, Clone, Default)]
 pub struct Chain {
     /// The versions, each replaced by the next.
     pub versions: Vec<Version>,
-    /// For places: the group in which each version stands.
+    /// For places: the group of the row in each version.
     pub states: Vec<Option<Group>>,
 }
 
@@ -21,20 +21,20 @@ pub struct Chain {
 pub struct Chains {
     /// By key.
     pub of: BTreeMap<Key, Chain>,
-    /// Where a version stands in its chain; what the window began with is not in it.
+    /// The index of each version in its chain, without the initial versions.
     position: HashMap<Version, usize>,
-    /// Which transactions count as committed.
+    /// For each transaction, whether it counts as committed.
     pub committed: Vec<bool>,
 }
 
-/// What a write wrote.
+/// The report of a write.
 struct Written {
     before: Option<Version>,
     state: Option<Group>,
 }
 
 impl Chains {
-    /// Follows the versions back from those that were there at the end.
+    /// Follows the versions back from those that the closing transaction read.
     #[must_use]
     pub fn new(history: &History, found: &mut Found) -> Self {
         let writes = writes(history);
@@ -77,8 +77,10 @@ impl Chains {
         self.of.insert(key, chain);
     }
 
-    /// Which transactions committed: those that were told so, and of those that asked when the target
-    /// crashed the ones whose versions are there.
+    /// Decides which transactions committed.
+    ///
+    /// They are those with an acknowledged commit. A crash may leave a commit unanswered; it counts if one of its
+    /// versions is in a chain.
     fn judge_endings(&mut self, history: &History, found: &mut Found) {
         for (number, transaction) in history.transactions.iter().enumerate() {
             let (mut there, mut missing) = (None, None);
@@ -114,7 +116,7 @@ impl Chains {
         }
     }
 
-    /// Where a version of `key` stands in its chain.
+    /// Returns the index of a version in the chain of `key`.
     #[must_use]
     pub fn position(&self, key: Key, version: Version) -> Option<usize> {
         let position = match version {
@@ -125,8 +127,7 @@ impl Chains {
         (chain.versions.get(position) == Some(&version)).then_some(position)
     }
 
-    /// The transaction that overwrote the version at a position, and in whose stead: versions of the
-    /// same writer are passed over.
+    /// Returns the transaction that overwrote the version at `position`, ignoring later versions of the same writer.
     #[must_use]
     pub fn next_writer(&self, key: Key, position: usize) -> Option<usize> {
         let chain = self.of.get(&key)?;
@@ -138,7 +139,7 @@ impl Chains {
             .flatten()
     }
 
-    /// Whether the same transaction overwrote the version at a position.
+    /// Returns whether the writer of the version at `position` overwrote it itself.
     #[must_use]
     pub fn is_intermediate(&self, key: Key, position: usize) -> bool {
         self.of.get(&key).is_some_and(|chain| {
@@ -150,7 +151,7 @@ impl Chains {
     }
 }
 
-/// Every version and what its writer says of it.
+/// Returns every version with its key and the report of its write.
 fn writes(history: &History) -> HashMap<Version, (Key, Written)> {
     let mut writes = HashMap::new();
     for transaction in &history.transactions {
@@ -182,7 +183,7 @@ fn writes(history: &History) -> HashMap<Version, (Key, Written)> {
     writes
 }
 
-/// The versions from `last` back to the first.
+/// Returns the versions from `last` back to the first.
 fn back(
     key: Key,
     last: Version,

@@ -1,4 +1,4 @@
-//! Cycles among dependencies.
+//! Finds cycles of dependencies.
 
 use std::collections::VecDeque;
 
@@ -8,31 +8,31 @@ use petgraph::visit::EdgeRef;
 
 use crate::histories::history::Key;
 
-/// How one transaction depends on another.
+/// The kind of a dependency between two transactions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// It overwrote what the other wrote.
+    /// The transaction overwrote the other one's version.
     Ww,
-    /// It read what the other wrote.
+    /// The transaction read the other one's version.
     Wr,
-    /// The other overwrote what it had read (an anti-dependency).
+    /// The transaction overwrote a version that the other one had read (an anti-dependency).
     Rw,
 }
 
-/// A dependency: `to` comes after `from`.
+/// A dependency: `to` follows `from`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Edge {
-    /// The transaction that comes first.
+    /// The earlier transaction.
     pub from: usize,
-    /// The one that comes after it.
+    /// The later transaction.
     pub to: usize,
-    /// Why.
+    /// The kind of the dependency.
     pub kind: Kind,
-    /// In which key.
+    /// The key that causes it.
     pub key: Key,
 }
 
-/// A cycle among all edges that `wanted` picks, as the edges along it.
+/// Returns a cycle among the edges that `wanted` picks.
 #[must_use]
 pub fn any(nodes: usize, edges: &[Edge], wanted: impl Fn(Kind) -> bool) -> Option<Vec<Edge>> {
     let arcs = edges
@@ -43,10 +43,10 @@ pub fn any(nodes: usize, edges: &[Edge], wanted: impl Fn(Kind) -> bool) -> Optio
     along(find(nodes, arcs)?, edges)
 }
 
-/// A cycle in which no two anti-dependencies follow each other.
+/// Returns a cycle in which no two anti-dependencies follow each other.
 ///
-/// Each transaction has two places: reached by an anti-dependency, from which no other may follow,
-/// and reached otherwise. A cycle among places is such a cycle among transactions, and the reverse.
+/// Each transaction has two nodes. A walk reaches one of them by an anti-dependency, and may not go on by another one;
+/// it reaches the other node by any other edge. The cycles among these nodes are exactly the cycles sought.
 #[must_use]
 pub fn without_consecutive_rw(nodes: usize, edges: &[Edge]) -> Option<Vec<Edge>> {
     let arcs = edges.iter().enumerate().flat_map(|(number, edge)| {
@@ -68,7 +68,7 @@ fn along(numbers: Vec<usize>, edges: &[Edge]) -> Option<Vec<Edge>> {
     numbers.into_iter().map(|n| edges.get(n).copied()).collect()
 }
 
-/// The numbers of the arcs along a short cycle.
+/// Returns the numbers of the arcs of a short cycle.
 fn find(nodes: usize, arcs: impl Iterator<Item = (usize, usize, usize)>) -> Option<Vec<usize>> {
     let mut graph: DiGraph<(), usize> = DiGraph::with_capacity(nodes, nodes * 4);
     for _ in 0..nodes {
@@ -93,7 +93,7 @@ fn find(nodes: usize, arcs: impl Iterator<Item = (usize, usize, usize)>) -> Opti
     for node in smallest {
         inside[node.index()] = true;
     }
-    // Shortest way from one of its nodes back to it.
+    // This loop searches the shortest way from one of the nodes back to it.
     let start = *smallest.first()?;
     let mut reached: Vec<Option<(NodeIndex, usize)>> = vec![None; nodes];
     let mut queue = VecDeque::from([start]);
@@ -141,7 +141,7 @@ mod tests {
         assert!(without_consecutive_rw(2, &skew).is_none());
         let single = [edge(0, 1, Kind::Rw), edge(1, 0, Kind::Wr)];
         assert_eq!(without_consecutive_rw(2, &single).map(|c| c.len()), Some(2));
-        // Two of them, but each followed by a dependency.
+        // There are two anti-dependencies, but a dependency follows each.
         let apart = [
             edge(0, 1, Kind::Rw),
             edge(1, 2, Kind::Ww),
@@ -151,8 +151,9 @@ mod tests {
         assert!(without_consecutive_rw(4, &apart).is_some());
     }
 
-    /// Every closed walk without two consecutive anti-dependencies, by brute force: powers of the
-    /// relation "dependencies, then perhaps one anti-dependency".
+    /// Searches closed walks without two consecutive anti-dependencies, by brute force.
+    ///
+    /// It computes the powers of the relation "a dependency, then perhaps one anti-dependency".
     fn by_composition(nodes: usize, edges: &[Edge]) -> bool {
         let mut step = vec![vec![false; nodes]; nodes];
         for first in edges.iter().filter(|e| e.kind != Kind::Rw) {

@@ -1,5 +1,4 @@
-//! Who depends on whom, from what every committed transaction saw; and what no level allows, told on
-//! the way.
+//! Collects the dependencies between transactions, and finds violations that no level allows.
 
 use std::collections::HashMap;
 
@@ -12,34 +11,36 @@ use crate::histories::history::{
     FIRST_LIST, FIRST_PLACE,
 };
 
-/// The dependencies of a history. Transactions are nodes; under READ COMMITTED every scan is a node of
-/// its own too, since it must see one consistent state though its transaction need not.
+/// The dependencies of a history.
+///
+/// Transactions are nodes. Under READ COMMITTED every scan is also a node, because a scan must see one consistent state
+/// even though its transaction need not.
 pub struct Dependencies<'a> {
     history: &'a History,
     chains: &'a Chains,
     level: Level,
-    /// Nodes so far.
+    /// The number of nodes.
     pub nodes: usize,
     /// All dependencies.
     pub edges: Vec<Edge>,
-    /// Which transactions the nodes after those of the history belong to.
+    /// The transaction of each scan that is a node; these nodes follow those of the history.
     pub scans: Vec<usize>,
-    /// What commits wrote to each key that a crash undid.
+    /// The writes to each key of commits that a crash undid.
     lost: HashMap<Key, Vec<Lost>>,
 }
 
-/// A write of a commit that others could see and a crash undid.
+/// A write that other transactions could see and that a crash undid.
 struct Lost {
     commit_asked: u64,
-    /// Where it put the place.
+    /// The place's state after the write.
     state: Option<Group>,
 }
 
-/// What a transaction has itself written so far.
+/// The latest version that a transaction has written to each key.
 type Own = HashMap<Key, Version>;
 
 impl<'a> Dependencies<'a> {
-    /// Collects them.
+    /// Collects the dependencies.
     #[must_use]
     pub fn new(history: &'a History, chains: &'a Chains, level: Level, found: &mut Found) -> Self {
         let mut all = Self {
@@ -65,7 +66,7 @@ impl<'a> Dependencies<'a> {
         all
     }
 
-    /// Who overwrote whom.
+    /// Adds the dependencies between successive versions.
     fn overwritten(&mut self) {
         for (key, chain) in &self.chains.of {
             for pair in chain.versions.windows(2) {
@@ -137,11 +138,11 @@ impl<'a> Dependencies<'a> {
         }
     }
 
-    /// A list that was read must be the beginning of the list as it was at the end.
+    /// Checks that a list as read is a prefix of the final list.
     fn list_is_whole(&self, look: Look, key: Key, list: &[Version], found: &mut Found) {
         let chain = self.chains.of.get(&key).map(|c| &c.versions[1..]);
         if chain.is_some_and(|chain| !chain.starts_with(list)) {
-            // An element of somebody who did not commit is told where the version is judged.
+            // `version_is_right` reports elements of uncommitted writers.
             let all_committed = list
                 .iter()
                 .filter_map(|version| writer(*version))
@@ -154,7 +155,7 @@ impl<'a> Dependencies<'a> {
         }
     }
 
-    /// A read of one version, and what follows from it.
+    /// Checks a read of a version, and adds its dependencies.
     fn read(&mut self, look: Look, key: Key, version: Version, own: &Own, found: &mut Found) {
         if let Some(mine) = own.get(&key) {
             if version != *mine {
@@ -182,7 +183,7 @@ impl<'a> Dependencies<'a> {
                 key,
             });
         }
-        // Under READ COMMITTED what was read may change before the transaction ends.
+        // Under READ COMMITTED, another transaction may overwrite the version before the reader ends.
         if self.level >= Level::RepeatableRead || reader >= self.history.transactions.len() {
             if let Some(to) = self
                 .chains
@@ -199,7 +200,7 @@ impl<'a> Dependencies<'a> {
         }
     }
 
-    /// What a write says that it replaced.
+    /// Checks the version that a write reports as replaced.
     fn replaced(&mut self, look: Look, key: Key, before: Version, own: &Own, found: &mut Found) {
         match own.get(&key) {
             Some(mine) if *mine != before => found.add(Violation::OwnWrite, || {
@@ -210,13 +211,13 @@ impl<'a> Dependencies<'a> {
             }),
             Some(_) => {}
             None => {
-                // The order of versions has it already as a dependency.
+                // `overwritten` has already added the dependency.
                 self.version_is_right(look, key, before, true, found);
             }
         }
     }
 
-    /// Whether a version could be seen at all, and its place.
+    /// Checks whether a reader could see a version, and returns the version's position.
     fn version_is_right(
         &self,
         look: Look,
@@ -230,7 +231,7 @@ impl<'a> Dependencies<'a> {
             let from_transaction = self.history.transactions.get(from)?;
             if !self.chains.committed[from] {
                 match from_transaction.ending {
-                    // Seen before it was durable, and then lost in the crash.
+                    // The reader saw the version before it was durable, and the crash then lost it.
                     Ending::Unknown => found.seen_and_lost += 1,
                     _ => found.add(
                         if overwriting { Violation::DirtyWrite } else { Violation::AbortedRead },
@@ -264,7 +265,7 @@ impl<'a> Dependencies<'a> {
         Some(position)
     }
 
-    /// The last position whose writer's commit had been acknowledged at `since`.
+    /// Returns the last position with a commit acknowledged before `since`.
     fn newest_before(&self, key: Key, since: u64) -> usize {
         let Some(chain) = self.chains.of.get(&key) else {
             return 0;
@@ -272,7 +273,7 @@ impl<'a> Dependencies<'a> {
         let transaction = |position: usize| {
             writer(chain.versions[position]).and_then(|w| self.history.transactions.get(w))
         };
-        // Commits are asked for in the order of the versions, and answered hardly out of it.
+        // Writers ask to commit in the order of the versions, and get answers in nearly the same order.
         let asked = chain.versions.partition_point(|version| {
             writer(*version)
                 .and_then(|w| self.history.transactions.get(w))
@@ -287,7 +288,7 @@ impl<'a> Dependencies<'a> {
             .unwrap_or(0)
     }
 
-    /// The first position whose writer had not asked to commit at `until`.
+    /// Returns the first position for which the writer had not asked to commit before `until`.
     fn not_before(&self, key: Key, until: u64) -> usize {
         self.chains.of.get(&key).map_or(0, |chain| {
             chain.versions.partition_point(|version| {
@@ -298,7 +299,7 @@ impl<'a> Dependencies<'a> {
         })
     }
 
-    /// A scan: for every place either its version was seen, or it was seen not to be asked for.
+    /// Checks a scan: it returned each place, or saw a version of the place outside the predicate.
     fn scan(
         &mut self,
         look: Look,
@@ -350,8 +351,8 @@ impl<'a> Dependencies<'a> {
         }
     }
 
-    /// Whether a commit that a crash undid took a place out of what a predicate asks for, and was
-    /// asked for before `until`.
+    /// Returns whether a crash undid a write that moved the place out of the predicate, with a commit asked for before
+    /// `until`.
     fn lost(&self, key: Key, predicate: Predicate, until: u64) -> bool {
         self.lost.get(&key).is_some_and(|writes| {
             writes
@@ -360,8 +361,10 @@ impl<'a> Dependencies<'a> {
         })
     }
 
-    /// A place that a scan did not return: one of the versions that could be seen then, and that the
-    /// predicate does not ask for, was there. What holds whichever it was is a dependency.
+    /// Checks a place that a scan did not return.
+    ///
+    /// The scan must have seen a possible version outside the predicate. The dependencies added are those that hold for
+    /// each such version.
     fn absent(
         &mut self,
         look: Look,
@@ -374,10 +377,10 @@ impl<'a> Dependencies<'a> {
             return;
         };
         let matches = |position: &usize| predicate.matches(chain.states[*position]);
-        // What a transaction itself replaced before it committed was never there for others.
+        // Other transactions never see a version that its writer replaced before it committed.
         let is_final = |position: &usize| !self.chains.is_intermediate(key, *position);
         if self.lost(key, predicate, look.until) {
-            // What was seen may be a deletion, or a move, that was not durable yet.
+            // The scan may have seen a deletion, or a move, that was not durable yet.
             found.seen_and_lost += 1;
             return;
         }
@@ -435,12 +438,12 @@ fn lost_writes(history: &History, chains: &Chains) -> HashMap<Key, Vec<Lost>> {
     lost
 }
 
-/// Who looks, and what it must and can see.
+/// A read, with the range of versions that it must and may see.
 #[derive(Clone, Copy)]
 struct Look {
     number: usize,
-    /// What was committed before is to be seen.
+    /// The read must see all commits acknowledged before this time.
     since: u64,
-    /// What had not asked to commit by then can't be.
+    /// The read can't see commits asked for after this time.
     until: u64,
 }

@@ -1,4 +1,4 @@
-//! The checker: what a history shows that its isolation level forbids.
+//! The checker: finds the parts of a history that its isolation level forbids.
 
 mod chains;
 pub mod cycles;
@@ -15,39 +15,39 @@ use self::dependencies::Dependencies;
 use super::history::{Ending, History};
 use crate::behaviour::level::Level;
 
-/// Descriptions kept of each kind of violation.
+/// The number of descriptions kept for each kind of violation.
 const EXAMPLES: usize = 3;
 
-/// What no level, or not this one, allows.
+/// A violation that no level allows, or that the checked level does not allow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Violation {
-    /// G0, or a write over what was not committed.
+    /// G0, or a write over an uncommitted version.
     DirtyWrite,
     /// G1a.
     AbortedRead,
-    /// A version was seen before its writer asked to commit.
+    /// A transaction saw a version before its writer asked to commit.
     DirtyRead,
     /// G1b.
     IntermediateRead,
     /// G1c.
     CircularFlow,
-    /// Something older was seen than what had been committed before.
+    /// A transaction saw a version older than one committed before.
     StaleRead,
-    /// A transaction did not see what it had itself written.
+    /// A transaction did not see its own write.
     OwnWrite,
-    /// P4: a committed write was overwritten by one that did not know of it.
+    /// P4: a write replaced a committed version without having seen it.
     LostUpdate,
     /// A statement under READ COMMITTED saw more than one state.
     TornStatement,
-    /// G-single and its like: a cycle without two consecutive anti-dependencies.
+    /// G-single and similar ones: a cycle without two consecutive anti-dependencies.
     ReadSkew,
     /// G2: any other cycle.
     WriteSkew,
-    /// A scan returned what is not in its predicate, or missed what is.
+    /// A scan returned a row outside its predicate, or missed one inside it.
     Predicate,
-    /// After a crash a transaction was there in part.
+    /// A crash kept only a part of a transaction.
     Torn,
-    /// The target gave an error that can't be.
+    /// The target returned an error that must not occur.
     Impossible,
 }
 
@@ -72,18 +72,18 @@ impl fmt::Display for Violation {
     }
 }
 
-/// Violations found.
+/// The violations found, and counters.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Found {
-    /// How many of each kind, and the first of them in words.
+    /// The count of each kind, and the descriptions of the first ones.
     pub violations: BTreeMap<Violation, (u64, Vec<String>)>,
-    /// Committed transactions that saw a commit that was not yet durable and was lost in a crash.
+    /// Reads that saw a commit that was not yet durable and that a crash lost.
     pub seen_and_lost: u64,
     /// Transactions that count as committed.
     pub committed: u64,
-    /// Of those whose commit a crash left unanswered: kept.
+    /// Commits that a crash left unanswered and that were kept.
     pub kept: u64,
-    /// The same: undone.
+    /// Commits that a crash left unanswered and that were undone.
     pub undone: u64,
     /// Dependencies between transactions.
     pub dependencies: u64,
@@ -99,7 +99,7 @@ impl Found {
         }
     }
 
-    /// Adds what was found in another window.
+    /// Adds the findings of another window.
     pub fn join(&mut self, other: Self) {
         for (violation, (count, examples)) in other.violations {
             let mine = self.violations.entry(violation).or_default();
@@ -114,15 +114,16 @@ impl Found {
         self.dependencies += other.dependencies;
     }
 
-    /// Whether nothing was found.
+    /// Returns whether there are no violations.
     #[must_use]
     pub fn is_clean(&self) -> bool {
         self.violations.is_empty()
     }
 }
 
-/// Checks a window's history against a level. READ UNCOMMITTED is checked as READ COMMITTED, which is
-/// what Peregrine runs it as.
+/// Checks a window's history against a level.
+///
+/// READ UNCOMMITTED is checked as READ COMMITTED, because Peregrine runs it so.
 #[must_use]
 pub fn check(history: &History, level: Level) -> Found {
     let mut found = Found::default();
@@ -140,7 +141,7 @@ pub fn check(history: &History, level: Level) -> Found {
     found
 }
 
-/// The worst cycle, if there is any that the level forbids.
+/// Reports the worst cycle that the level forbids, if there is one.
 fn cycle(dependencies: &Dependencies<'_>, level: Level, found: &mut Found) {
     let Dependencies { nodes, edges, .. } = dependencies;
     let told = |cycle: Vec<Edge>| move || told(dependencies, &cycle);
@@ -162,7 +163,7 @@ fn cycle(dependencies: &Dependencies<'_>, level: Level, found: &mut Found) {
     }
 }
 
-/// A cycle in words.
+/// Describes a cycle in words.
 fn told(dependencies: &Dependencies<'_>, cycle: &[Edge]) -> String {
     let transactions = dependencies.nodes - dependencies.scans.len();
     let name = |node: usize| match dependencies.scans.get(node.wrapping_sub(transactions)) {

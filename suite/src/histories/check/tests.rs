@@ -1,4 +1,4 @@
-//! The checker on histories made by hand: each known-bad one must be found, and for what it is.
+//! Tests the checker on handmade histories: it must find each known violation and report its right kind.
 
 use super::*;
 use crate::histories::history::{
@@ -6,7 +6,7 @@ use crate::histories::history::{
     FIRST_PLACE,
 };
 
-/// A history in the making. Everything happens in the order in which it is written down.
+/// A history under construction; operations happen in the order of the calls.
 #[derive(Default)]
 struct Making {
     clock: u64,
@@ -83,7 +83,7 @@ impl Making {
         self.end(transaction, Ending::Committed);
     }
 
-    /// What is there at the end: registers, places, lists.
+    /// Ends the history with the final versions of registers, places and lists.
     fn close(mut self, last: &[(Key, Version)]) -> History {
         let closing = self.begin();
         for (key, found) in last {
@@ -96,7 +96,7 @@ impl Making {
     }
 }
 
-/// The levels at which exactly this violation is found; at the others nothing may be.
+/// Asserts that the checker finds this violation at these levels, and none at the others.
 fn assert_found(history: &History, violation: Violation, levels: &[Level]) {
     for level in &Level::ALL[1..] {
         let found = check(history, *level);
@@ -134,7 +134,7 @@ fn one_after_another_is_right_at_every_level() {
 
 #[test]
 fn dirty_write() {
-    // Each overwrites the other, in another key.
+    // Each transaction overwrites the other one, in different keys.
     let mut m = Making::default();
     let [a, b] = m.begin_many();
     let ax = m.write(a, 0, 0);
@@ -208,7 +208,7 @@ fn lost_update_known_by_what_was_replaced() {
 
 #[test]
 fn lost_update_known_by_what_was_read() {
-    // B overwrites A's version, but on the ground of what it read before. READ COMMITTED allows it.
+    // B overwrites A's version on the basis of an older read. READ COMMITTED allows it.
     let mut m = Making::default();
     let [a, b] = m.begin_many();
     m.read(b, 0, 0);
@@ -292,7 +292,7 @@ fn own_writes_must_be_seen() {
     assert_found(&m.close(&[(0, ax)]), Violation::OwnWrite, &ALL);
 }
 
-/// A place that begins in a group, and one that begins outside.
+/// Returns a place that begins in `group`, and a place that begins without a row.
 fn inside_and_outside(group: u8) -> (Key, Key) {
     let first = |state| {
         (FIRST_PLACE..)
@@ -322,7 +322,7 @@ fn a_predicate_that_misses_or_invents_rows() {
 
 #[test]
 fn a_phantom_is_read_skew() {
-    // A scans, B moves a place in and another out and commits, A scans again.
+    // A scans; B moves a place into the group and commits; A scans again.
     let (inside, outside) = inside_and_outside(1);
     let mut m = Making::default();
     let [a, b] = m.begin_many();
@@ -367,7 +367,7 @@ fn write_skew_on_predicates() {
 
 #[test]
 fn a_statement_that_sees_half_a_transaction() {
-    // B moves two places at once; A's one scan sees one of them moved.
+    // B moves two places at once; A's only scan sees one of them moved.
     let (inside, outside) = inside_and_outside(1);
     let mut m = Making::default();
     let a = m.begin();
@@ -449,7 +449,7 @@ fn a_crash_may_undo_what_was_not_acknowledged_but_only_whole() {
     }
 }
 
-/// Readers see commits that are not durable yet, deletions among them.
+/// Readers see commits that are not yet durable, also deletions.
 #[test]
 fn a_place_that_was_missed_may_have_been_deleted_by_a_commit_that_a_crash_lost() {
     let key = (FIRST_PLACE..FIRST_LIST)
