@@ -66,7 +66,7 @@ pub fn run(request: &Request, server: &mut Hosted) -> Result<Outcome> {
         threads: request.threads,
         ..Outcome::default()
     };
-    // For each teller, the last number used and the last number acknowledged.
+    // For each teller, the last number that may be in its book and the last number acknowledged.
     let mut numbers = vec![(0_u64, 0_u64); request.threads as usize];
     let mut shift = 0_u64;
     while begun.elapsed() < request.duration && outcome.faults.is_empty() {
@@ -193,6 +193,7 @@ fn tell(
     day: &Day,
     stop: &AtomicBool,
 ) -> (u64, u64) {
+    let mut in_doubt = false;
     while !stop.load(Ordering::Relaxed) {
         used += 1;
         match teller::transfer(connection, dice, teller, used) {
@@ -204,8 +205,7 @@ fn tell(
                 day.refused.fetch_add(1, Ordering::Relaxed);
             }
             Attempt::Gone(asked) => {
-                // Without a sent COMMIT the transfer can't be in the book.
-                used -= u64::from(!asked);
+                in_doubt = asked;
                 break;
             }
             Attempt::Failed(error) => {
@@ -214,7 +214,8 @@ fn tell(
             }
         }
     }
-    (used, acknowledged)
+    // A refused transfer, or one without a sent COMMIT, can't be in the book.
+    (if in_doubt { used } else { acknowledged }, acknowledged)
 }
 
 /// Counts an audit; returns false if the auditor must stop.

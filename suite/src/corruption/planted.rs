@@ -206,9 +206,7 @@ fn look(world: &World, fault: &Fault, wrong: &mut Vec<String>) {
             wrong.push(format!("{}: {what}", fault.what));
         }
     };
-    if fault.reach != Reach::Nothing || !fault.bytes.is_empty() {
-        checked(&disk, fault, &mut say);
-    }
+    checked(&disk, fault, &mut say);
     dumped(&disk, world, fault, &mut say);
     opened(&disk, world, fault, &mut say);
 }
@@ -225,7 +223,7 @@ fn checked(disk: &Disk, fault: &Fault, say: &mut dyn FnMut(String)) {
             if !report.is_sound() {
                 say(format!("check finds {}", report.problems.join("; ")));
             }
-            !report.notes.is_empty()
+            fault.bytes.is_empty() || !report.notes.is_empty()
         }
         Ok(()) => !report.is_sound(),
     };

@@ -135,13 +135,14 @@ fn body(id: u32, version: u32) -> Vec<u8> {
 pub fn run(request: &Request, told: impl Fn(&str)) -> Result<Outcome> {
     let mut outcome = Outcome::default();
     for time in 0..request.times {
-        if interrupt::requested() {
-            return Err(SuiteError::Interrupted);
-        }
         let seed = request.seed + u64::from(time);
         let round = Round::begin(request, seed)?;
         let before = (outcome.lost, outcome.faults.len());
         round.play(&mut outcome)?;
+        // An interrupted round shows nothing: its threads may have refused no statement yet.
+        if interrupt::requested() {
+            return Err(SuiteError::Interrupted);
+        }
         outcome.times += 1;
         if before != (outcome.lost, outcome.faults.len()) {
             told(&format!(

@@ -94,7 +94,11 @@ pub fn run(
         }
         if interrupt::requested() {
             progress.end.store(true, Ordering::Relaxed);
-            return Err(SuiteError::Interrupted);
+            // The caller keeps what was found, and ends with the next target.
+            if tried.findings.is_empty() {
+                return Err(SuiteError::Interrupted);
+            }
+            break;
         }
         if tried.findings.len() >= limits.findings {
             progress.end.store(true, Ordering::Relaxed);

@@ -102,8 +102,8 @@ impl<'a> Author<'a> {
         match self.dice.below(20) {
             0..=5 => Wish::Read(self.register(), self.dice.below(6) == 0),
             6..=9 => {
-                // Under READ COMMITTED, a write after a read without a lock may overwrite another write unseen.
-                let blind = self.level != Level::ReadCommitted && self.dice.below(2) == 0;
+                // Up to READ COMMITTED, a write after a read without a lock may overwrite another write unseen.
+                let blind = self.level > Level::ReadCommitted && self.dice.below(2) == 0;
                 Wish::Write(self.register(), blind)
             }
             10..=11 => self.list(false),
