@@ -1,7 +1,8 @@
-//! Locks of names: of keys of which there need be no record. Guards are such (`session/guard.rs`).
+//! Locks of names, that is, of keys that need not have a record; guards use them (`session/guard.rs`).
 //!
-//! A name has an entry in the lock table, as a row has. Who has very many entries gets ranges instead of further ones,
-//! as for rows. These hold the names between, too, until all names of the tree are given back.
+//! A name has an entry in the lock table, as a row has. A transaction with very many entries gets ranges instead of
+//! further ones, as for rows. These ranges also lock the names between, until the transaction releases all names of
+//! the tree.
 
 use std::collections::hash_map::Entry as MapEntry;
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use crate::planted::{is_planted, PlantedFault};
 use crate::txn::waiting::row_locks::Conflict;
 use crate::txn::TreeTransaction;
 
-/// What [`TreeTransaction::lock_name`] has locked.
+/// The lock that [`TreeTransaction::lock_name`] has taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyLock {
     /// One name, by its entry.
@@ -30,9 +31,10 @@ pub enum KeyLock {
 pub struct NameEntry(Row);
 
 impl TreeTransaction {
-    /// Locks the name of a key of which there need be no record, against others who do; waits as long
-    /// as allowed. It is not the lock of that key's record, which stays when the name is given back. Not inside
-    /// the barrier.
+    /// Locks the name of a key, which need not have a record, against others that lock the name.
+    ///
+    /// Waits as long as allowed. It does not lock the key's record: a lock of that stays when the name is released.
+    /// Not inside the barrier.
     ///
     /// # Errors
     /// Those of [`TreeTransaction::wait`].
@@ -58,8 +60,9 @@ impl TreeTransaction {
         }
     }
 
-    /// Gives a locked name back, or all names of a tree that ranges stand for; unless others wait for it: they get it
-    /// at the end.
+    /// Releases a locked name, or all names of a tree that ranges lock.
+    ///
+    /// If others wait for a name, they get it at the end of this transaction.
     pub fn unlock_name(&mut self, lock: KeyLock) {
         if let Some(running) = &self.running {
             match lock {
@@ -73,10 +76,10 @@ impl TreeTransaction {
 }
 
 impl LockTable {
-    /// Locks a name for `who` alone, where nothing is in the way.
+    /// Locks a name for `who` alone if nothing is in the way.
     ///
     /// # Errors
-    /// Who holds ranges that are in the way; none: others hold or await the name itself.
+    /// The holders of ranges that are in the way; an empty list if others hold or await the name itself.
     fn try_take_name(
         &self,
         row: Row,
@@ -86,7 +89,7 @@ impl LockTable {
     ) -> Result<KeyLock, Holders> {
         let mode = LockMode::Exclusive;
         let shard = self.shard(row);
-        // Whoever asks for this name does so under this mutex.
+        // Each request for this name looks under this mutex.
         let mut rows = shard.rows.lock();
         let holders = self.names.holders(tree, key, who, mode);
         if !holders.is_empty() {
@@ -109,7 +112,7 @@ impl LockTable {
         }
     }
 
-    /// Gives a held name back if nobody else holds or awaits it; whether it did.
+    /// Releases a held name if no other transaction holds or awaits it; returns whether it did.
     pub fn release_unwanted(&self, row: Row, who: &Arc<RunningTransaction>) -> bool {
         let shard = self.shard(row);
         let mut rows = shard.rows.lock();
