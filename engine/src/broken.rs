@@ -1,31 +1,31 @@
 //! Rules of isolation that a test build can break, one at a time.
 //!
-//! A checker of histories that finds nothing proves nothing until it has found something. With the
-//! cargo feature `broken` the engine leaves one rule out, named by [`Options::broken`] or by the
-//! environment variable `PEREGRINE_BROKEN`, and the checker must notice. Without the feature, as in
-//! every build that is shipped, [`Broken::is`] is the constant `false`, and nothing of this remains.
+//! A checker of histories that finds nothing proves nothing until it has found something. With the cargo feature
+//! `broken` the engine leaves one rule out, and the checker must notice. [`Options::broken`] or the environment
+//! variable `PEREGRINE_BROKEN` names the rule. Without the feature, as in every build that is shipped, [`Broken::is`]
+//! is the constant `false`, and the compiler removes the faults.
 //!
 //! [`Options::broken`]: crate::Options
 
 /// A rule that can be left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IsolationFault {
-    /// Locks without a write are not taken: locking reads, and what SERIALIZABLE reads, protect
-    /// nothing.
+    /// Locks without a write are not taken: locking reads, and reads of SERIALIZABLE, protect nothing.
     SkipRowLock,
     /// A row changed after the snapshot can be overwritten and locked: REPEATABLE READ loses updates.
     SkipFirstCommitterCheck,
-    /// Reads use a snapshot that is some transactions old, while writes are checked against now:
-    /// REPEATABLE READ loses updates, READ COMMITTED misses what was committed before.
+    /// Reads use a snapshot that is some transactions old, while writes are checked against the newest state.
+    ///
+    /// REPEATABLE READ loses updates, READ COMMITTED misses earlier commits.
     #[cfg(feature = "broken")]
     StaleSnapshot,
-    /// Reads see what running transactions have written: aborted and intermediate reads, at every
-    /// level.
+    /// Reads see changes of running transactions: aborted and intermediate reads, at every level.
     DirtyRead,
-    /// Writers overwrite what running transactions have written: dirty writes, at every level. For
-    /// tables without secondary indexes, whose entries would no longer fit the rows.
+    /// Writers overwrite changes of running transactions: dirty writes, at every level.
+    ///
+    /// For tables without secondary indexes, whose entries would not match the rows.
     OverwriteUncommitted,
-    /// Ranges that SERIALIZABLE has read are not locked: rows appear in them.
+    /// Ranges that SERIALIZABLE reads are not locked: other transactions insert rows into them.
     SkipRangeLock,
 }
 
@@ -34,7 +34,7 @@ pub(crate) use breaking::Broken;
 #[cfg(feature = "broken")]
 pub use breaking::VARIABLE;
 
-/// Nothing is broken.
+/// Leaves no rule out.
 #[cfg(not(feature = "broken"))]
 #[derive(Default)]
 pub(crate) struct Broken {}
@@ -81,10 +81,10 @@ mod breaking {
             }
         }
 
-        /// The rule named by the environment variable; `None` where it is not set or empty.
+        /// The rule named by the environment variable; `None` if it is not set or empty.
         ///
         /// # Errors
-        /// [`Error::Invalid`] for a name that is none.
+        /// [`Error::Invalid`] for an unknown name.
         pub fn of_environment() -> Result<Option<IsolationFault>, Error> {
             match std::env::var(VARIABLE) {
                 Ok(name) if !name.is_empty() => name.parse().map(Some),
@@ -110,7 +110,7 @@ mod breaking {
         }
     }
 
-    /// The rule that is left out now.
+    /// The rule that is left out.
     #[derive(Default)]
     pub struct Broken(AtomicU8);
 

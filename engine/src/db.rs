@@ -82,11 +82,11 @@ use crate::txn::Xid;
 pub struct Database {
     shared: Arc<Shared>,
     tables: Arc<Tables>,
-    /// `None` while the database is being closed, and where it has no threads.
+    /// `None` while the database is being closed, and for a database without threads.
     checkpointer: Option<Checkpointer>,
-    /// What a checkpoint needs.
+    /// Gives checkpoints the state that they store.
     source: Arc<Source>,
-    /// Held by who runs a checkpoint where the database has no threads: one at a time.
+    /// Held during a checkpoint of a database without threads: one runs at a time.
     checkpointing: Mutex<()>,
     dir: PathBuf,
 }
@@ -101,7 +101,7 @@ pub struct Status {
     pub pages_written: u64,
     /// Pages evicted from the pool.
     pub pages_evicted: u64,
-    /// Reads answered from memory though the page was not there: what they asked for had been kept.
+    /// Reads that a mini-page answered, without the leaf.
     pub mini_page_reads: u64,
     /// Frames of the pool in use.
     pub pool_pages_used: u64,
@@ -129,56 +129,61 @@ pub struct Status {
     pub lock_waits: u64,
     /// Transactions that wait for a lock now.
     pub lock_waits_now: u64,
-    /// Microseconds that ended lock waits took, all together.
+    /// Microseconds of all lock waits that have ended.
     pub lock_wait_us: u64,
     /// Microseconds of the longest lock wait.
     pub longest_lock_wait_us: u64,
-    /// Lock waits that took too long.
+    /// Lock waits that reached their time limit.
     pub lock_timeouts: u64,
     /// Deadlocks found.
     pub deadlocks: u64,
     /// Rows with an entry in the lock table.
     pub locked_rows: u64,
-    /// Transactions whose old versions await purging.
+    /// Transactions whose old versions wait for purge.
     pub purge_backlog: u64,
     /// Bytes of the data file.
     pub file_bytes: u64,
-    /// Bytes of it that are free.
+    /// Free bytes of the data file.
     pub file_free_bytes: u64,
     /// Pages that hold undo: older versions, and how to roll back.
     pub undo_pages: u64,
-    /// Bytes of memory that say how recent transactions ended.
+    /// Bytes of memory for the outcomes of recent transactions.
     pub transaction_status_bytes: u64,
-    /// How long an opening would take, were the process killed now: reckoned from what it would have to do, and from
-    /// how long earlier ones took. It replays the log of what has committed since the last checkpoint, and rolls back
-    /// what was running then; what of that has committed by now it makes again from its first change on.
+    /// How long an opening would take if the process were killed now.
+    ///
+    /// Computed from the work that it would have to do, and from the duration of earlier openings. An opening replays
+    /// the log of transactions that have committed since the last checkpoint, and rolls back those that were running at
+    /// the checkpoint. If such a transaction has committed by now, the opening repeats it from its first change on.
     pub recovery_time: Duration,
 }
 
 impl Database {
-    /// The directory.
+    /// The database's directory.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// Takes a last checkpoint and closes. Dropping without it is safe too: the next open then
-    /// replays the log. Open transactions are rolled back by the next open, prepared ones are there
-    /// again. Tables and
-    /// transactions that live on return [`Error::Stopped`].
+    /// Takes a last checkpoint and closes the database.
+    ///
+    /// Dropping it instead is safe, too: the next opening then replays the log. The next opening rolls back open
+    /// transactions, and restores prepared ones. Tables and transactions that still exist return [`Error::Stopped`].
     ///
     /// # Errors
     /// Those of [`Database::checkpoint`]; the database is closed all the same.
     pub fn close(self) -> Result<()> {
         self.shared.transactions.shutdown();
-        // Also when nothing was logged since the last one: a rollback leaves no log, but pages.
+        // Even if nothing was logged since the last one: a rollback changes pages without log.
         self.checkpoint()
     }
 
-    /// Creates a table. Names are any strings, compared byte by byte. Durable when it returns, as
-    /// every change of definitions.
+    /// Creates a table.
+    ///
+    /// Names are any strings, compared byte by byte.
+    ///
+    /// Durable when it returns, as every change of definitions.
     ///
     /// # Errors
-    /// [`Error::Exists`]; [`Error::Invalid`] for a schema that cannot be.
+    /// [`Error::Exists`]; [`Error::Invalid`] for an invalid schema.
     pub fn create_table(&self, name: &str, schema: &TableSchema) -> Result<Arc<Table>> {
         self.create_table_with(name, schema, &TableOptions::default())
     }
@@ -196,7 +201,7 @@ impl Database {
         self.tables.create(&self.shared, name, schema, options)
     }
 
-    /// What a conflict between two transactions in a table does.
+    /// How conflicts between transactions in a table are handled.
     ///
     /// # Errors
     /// [`Error::NotFound`].
@@ -204,23 +209,26 @@ impl Database {
         self.shared.registry.locking(name)
     }
 
-    /// Changes what a conflict between two transactions in a table does. The table is not touched;
-    /// transactions that wait in it go on waiting, and the next conflict is met the new way.
+    /// Sets how conflicts between transactions in a table are handled, from the next conflict on.
+    ///
+    /// The table is not touched. Transactions that wait in it go on waiting.
     ///
     /// # Errors
     /// [`Error::NotFound`].
     pub fn set_locking(&self, name: &str, locking: Locking) -> Result<()> {
-        // Who opens a table gives it what it has, most often. That waits for no change of another.
+        // A program that opens a table mostly sets what the table has already: this must not wait for another change.
         if self.locking(name)? == locking && !is_planted(PlantedFault::KnownNamesWait) {
             return Ok(());
         }
         self.tables.set_locking(&self.shared, name, locking)
     }
 
-    /// Gives a table's columns and indexes other names. The table is not touched, nor is who uses it.
+    /// Gives a table's columns and indexes other names.
+    ///
+    /// Affects neither the table's pages nor its users.
     ///
     /// # Errors
-    /// [`Error::NotFound`]; [`Error::Invalid`] where there are not as many names as columns and indexes.
+    /// [`Error::NotFound`]; [`Error::Invalid`] if the number of names is not that of columns and indexes.
     pub fn set_names(&self, name: &str, names: &SchemaNames) -> Result<()> {
         // As in `set_locking`.
         let registry = &self.shared.registry;
@@ -231,7 +239,9 @@ impl Database {
         self.tables.set_names(&self.shared, name, names)
     }
 
-    /// Changes what the program keeps with a table: [`TableSchema::user`]. The table is not touched, nor is who uses it.
+    /// Changes the bytes that the program keeps with a table: [`TableSchema::user`].
+    ///
+    /// Affects neither its pages nor its users.
     ///
     /// # Errors
     /// [`Error::NotFound`].
@@ -244,8 +254,9 @@ impl Database {
         self.tables.set_user(&self.shared, name, user)
     }
 
-    /// Makes a table's auto-increment counter at least `value`. Durable when it returns, unlike
-    /// [`Table::set_auto_increment_at_least`].
+    /// Makes a table's auto-increment counter at least `value`.
+    ///
+    /// Durable when it returns, unlike [`Table::set_auto_increment_at_least`].
     ///
     /// # Errors
     /// [`Error::NotFound`].
@@ -261,13 +272,14 @@ impl Database {
         self.tables.remove_table(&self.shared, name, None)
     }
 
-    /// As [`Database::drop_table`], also where `txn`, and no other transaction, has used the table: what
-    /// it did there is gone with it, and is neither committed nor undone. The table does not come back
-    /// when `txn` is rolled back.
+    /// As [`Database::drop_table`], but also allowed if `txn`, and no other transaction, has used the table.
+    ///
+    /// The changes of `txn` in the table are gone with it: they are neither committed nor undone. A rollback of `txn`
+    /// does not restore the table.
     ///
     /// # Errors
-    /// As [`Database::drop_table`]; those of writing the log. [`Error::Invalid`]: the way back to a savepoint has
-    /// failed; or `txn` is of another database.
+    /// As [`Database::drop_table`]; those of writing the log. [`Error::Invalid`] if a rollback to a savepoint has
+    /// failed, or if `txn` is of another database.
     pub fn drop_table_used_by(&self, txn: &mut Transaction, name: &str) -> Result<()> {
         if !txn.is_of(&self.shared) {
             return Err(Error::Invalid(format!(
@@ -297,9 +309,10 @@ impl Database {
         self.tables.rename(&self.shared, from, to, false)
     }
 
-    /// As [`Database::rename_table`], for a copy that takes another table's place: transactions
-    /// whose snapshot is older than this, and than the copy's rows, can't read it
-    /// ([`Error::TableNewerThanSnapshot`]).
+    /// As [`Database::rename_table`], for a copy that replaces another table.
+    ///
+    /// Transactions whose snapshot is older than this call can't read the table ([`Error::TableNewerThanSnapshot`]):
+    /// they do not see the copy's rows.
     ///
     /// # Errors
     /// As [`Database::rename_table`].
@@ -315,7 +328,7 @@ impl Database {
         self.tables.truncate(&self.shared, name)
     }
 
-    /// The table of a name.
+    /// The table with this name.
     ///
     /// # Errors
     /// [`Error::NotFound`].
@@ -338,12 +351,13 @@ impl Database {
         self.shared.registry.names()
     }
 
-    /// Verifies a table while it is in use: its trees, its rows, and that each index has their
-    /// entries, as of now. `interrupted` is asked at every page. What is wrong goes into the report.
+    /// Verifies a table while it is in use: its trees, its rows, and that each index has the entries of these rows.
+    ///
+    /// Calls `interrupted` at every page. The problems found go into the report.
     ///
     /// # Errors
-    /// [`Error::NotFound`]; [`Error::Interrupted`]; [`Error::Stopped`]; those that say nothing of the table, as
-    /// [`Error::Io`] of a read that fails, and [`Error::TooLarge`] where all of the buffer pool is in use.
+    /// [`Error::NotFound`]; [`Error::Interrupted`]; [`Error::Stopped`]; errors that are no faults of the table:
+    /// [`Error::Io`] of a read that fails, and [`Error::TooLarge`] when all of the buffer pool is in use.
     pub fn check_table(
         &self,
         name: &str,
@@ -354,28 +368,30 @@ impl Database {
         check_open_table(&self.table(name)?, &mut txn, interrupted, report)
     }
 
-    /// Begins a transaction. Costs next to nothing until it reads or writes.
+    /// Begins a transaction.
+    ///
+    /// Costs almost nothing until the transaction reads or writes.
     pub fn begin(&self, isolation: Isolation) -> Transaction {
         Transaction::new(self.shared.clone(), isolation)
     }
 
-    /// The transactions that are prepared ([`Transaction::prepare`]) and not decided, by name: also
-    /// those of before a restart.
+    /// The prepared transactions ([`Transaction::prepare`]) without a decision, by name; also those from before a
+    /// restart.
     pub fn prepared(&self) -> Vec<Prepared> {
         self.shared.prepared.list()
     }
 
-    /// Commits a prepared transaction that no transaction object has any more.
+    /// Commits a prepared transaction that no session holds.
     ///
     /// # Errors
-    /// [`Error::NotFound`]; otherwise as [`Transaction::commit`]: where the commit could not be logged
-    /// the transaction is still prepared, and this can be tried again.
+    /// [`Error::NotFound`]; otherwise as [`Transaction::commit`]. If the commit could not be logged, the transaction is
+    /// still prepared, and the caller can try again.
     pub fn commit_prepared(&self, xid: &Xid) -> Result<()> {
-        // One that is still prepared goes back to the list when it is dropped.
+        // If it is still prepared, dropping it puts it back into the list.
         self.shared.prepared.claim(xid)?.commit()
     }
 
-    /// Rolls a prepared transaction back that no transaction object has any more.
+    /// Rolls back a prepared transaction that no session holds.
     ///
     /// # Errors
     /// As [`Database::commit_prepared`].
@@ -383,9 +399,11 @@ impl Database {
         self.shared.prepared.claim(xid)?.rollback()
     }
 
-    /// Makes every commit so far durable, whatever commits wait for: for a coordinator that is about
-    /// to forget its decisions (see [`Transaction::finish_commit`]). The log says so then: what the
-    /// device loses of it later is found out, and not taken for a write that was torn.
+    /// Makes every commit so far durable, whatever [`Durability`] is set.
+    ///
+    /// For a coordinator that is about to forget its decisions (see [`Transaction::finish_commit`]). The log notes its
+    /// durable length: if the device loses a part of that later, an opening finds out, and does not take the loss for a
+    /// torn write.
     ///
     /// # Errors
     /// [`Error::Stopped`].
@@ -396,7 +414,7 @@ impl Database {
         self.shared.log.confirm()
     }
 
-    /// What commits wait for from now on.
+    /// Sets how durable commits are from now on.
     pub fn set_durability(&self, durability: Durability) {
         self.shared.transactions.set_durability(durability);
     }
@@ -404,7 +422,7 @@ impl Database {
     /// Changes [`crate::Options::scan_threads`].
     ///
     /// # Errors
-    /// `Error::Invalid` for a number that it can't be.
+    /// `Error::Invalid` for a number out of range.
     pub fn set_scan_threads(&self, threads: usize) -> Result<()> {
         opening::check_scan_threads(threads)?;
         self.shared.scans.set_most(threads);
@@ -414,30 +432,31 @@ impl Database {
     /// Changes [`crate::Options::longest_kept_log`], from the next checkpoint on.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for less than it can be.
+    /// [`Error::Invalid`] for a value below the least one.
     pub fn set_longest_kept_log(&self, bytes: u64) -> Result<()> {
         opening::check_bytes("longest_kept_log", bytes)?;
         self.shared.transactions.set_longest_kept_log(bytes);
         Ok(())
     }
 
-    /// How long transactions that begin from now on wait for a lock.
+    /// Sets how long transactions that begin from now on wait for a lock.
     pub fn set_lock_wait_timeout(&self, limit: Duration) {
         self.shared.transactions.set_lock_wait_timeout(limit);
     }
 
-    /// Stops the database for good, for an embedding program that has found out that what is in
-    /// memory can't be trusted: nothing more is written or acknowledged, every later change
-    /// returns [`Error::Stopped`]; opening again recovers.
+    /// Stops the database for good: nothing more is written or acknowledged, and every later change returns
+    /// [`Error::Stopped`].
+    ///
+    /// For an embedding program that finds its memory damaged. The next opening recovers.
     pub fn stop(&self, reason: &str) {
-        // The flag gives the error that others will see; here nobody waits for it.
+        // The error is for later calls; this one has no use for it.
         let _ = self.shared.registry.pool().store().stop_flag().stop(reason);
     }
 
-    /// Takes a checkpoint now: afterwards recovery starts from here.
+    /// Takes a checkpoint now, from which a later recovery starts.
     ///
     /// # Errors
-    /// [`Error::NoSpace`], after which work goes on from the checkpoint before; [`Error::Stopped`].
+    /// [`Error::NoSpace`]: the database goes on with the earlier checkpoint; [`Error::Stopped`].
     pub fn checkpoint(&self) -> Result<()> {
         if let Some(checkpointer) = &self.checkpointer {
             return checkpointer.now();
@@ -448,11 +467,12 @@ impl Database {
         checkpoint::checkpoint(store, &self.shared.log, &*self.source).map(drop)
     }
 
-    /// Removes now what no snapshot can see any more. A database with threads of its own
-    /// ([`crate::Options::background`]) does it by itself, and need not be asked.
+    /// Purges now what no snapshot can see.
+    ///
+    /// A database with threads of its own ([`crate::Options::background`]) does so by itself.
     ///
     /// # Errors
-    /// I/O errors; what was not done is done by a later call.
+    /// I/O errors; a later call does the rest.
     pub fn purge(&self) -> Result<()> {
         self.shared.transactions.purge_all()
     }
@@ -505,13 +525,13 @@ impl Drop for Database {
         self.shared.transactions.shutdown();
         drop(self.checkpointer.take());
         self.shared.prepared.close();
-        // What was committed without waiting for the log goes there now, if it still can.
+        // Commits that did not wait for the log become durable here, if possible.
         let log = &self.shared.log;
         if let Err(error) = log.durable(log.end(), Durability::SyncAtCommit) {
             tracing::error!("the end of the log could not be written: {error}");
         }
         let store = self.shared.registry.pool().store();
-        // Before the log is closed, for they stop together.
+        // Before the log is closed, since both use one stop flag.
         store.give_room_back();
         log.close();
         store.close();

@@ -1,4 +1,4 @@
-//! What can go wrong, as values.
+//! The engine's errors, as values.
 
 use std::path::PathBuf;
 
@@ -7,55 +7,60 @@ use crate::ids::PageId;
 /// The result of every engine call.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Every error of the engine. Each message says what happened, to what, and, where there is a
-/// choice, what would have been right.
+/// Every error of the engine.
+///
+/// Each message says what happened, to which object, and, if there is a choice, what would be right.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// An operating-system call failed.
     #[error("{action} {}: {source}", path.display())]
     Io {
-        /// What was tried: "read", "write", "sync", …
+        /// The action: "read", "write", "sync", …
         action: &'static str,
         /// The file or directory.
         path: PathBuf,
         /// The system's answer.
         source: std::sync::Arc<std::io::Error>,
     },
-    /// No space is left on the device, or the file may not grow (a quota, a limit on the size of
-    /// files). The statement fails; work goes on when there is space again.
+    /// No space is left on the device, or the file may not grow (a quota, a limit on the size of files).
+    ///
+    /// The statement fails; later ones succeed when there is space again.
     #[error("no space left on the device of {}", path.display())]
     NoSpace {
         /// The file that could not grow.
         path: PathBuf,
     },
-    /// The system gave no memory for something whose size comes from the data. Nothing of the
-    /// operation remains; the transaction goes on.
+    /// The system has no memory for a buffer whose size the data decide.
+    ///
+    /// Nothing of the operation remains; the transaction goes on.
     #[error("no memory for {bytes} bytes of {what}")]
     OutOfMemory {
         /// Bytes asked for.
         bytes: usize,
-        /// What they were for: "a large value", "a log record", …
+        /// Their use: "a large value", "a log record", …
         what: &'static str,
     },
-    /// Bytes on disk are not what they must be.
+    /// Bytes on disk are damaged.
     #[error("{} is corrupt at offset {offset}{}: {what}", file.display(), page.map(|p| format!(" (page {p})")).unwrap_or_default())]
     Corrupt {
         /// The damaged file.
         file: PathBuf,
         /// Byte offset of the damaged part.
         offset: u64,
-        /// The page, where it is one.
+        /// The page, if the damage is in a page.
         page: Option<PageId>,
-        /// What was expected and what was found.
+        /// The expected and the found bytes or state.
         what: String,
     },
-    /// The files were written by a newer version, or are not ours. They were left untouched.
+    /// A newer version, or another program, wrote the files.
+    ///
+    /// They are unchanged.
     #[error("{}: {what}", file.display())]
     Format {
         /// The file.
         file: PathBuf,
-        /// What is wrong with its format.
+        /// The fault in its format.
         what: String,
     },
     /// The engine stopped after a failure that leaves the durable state unknown; reopen to recover.
@@ -70,8 +75,9 @@ pub enum Error {
         /// 0 is the clustered (primary) index, n is `indexes[n - 1]`.
         index: usize,
     },
-    /// Waiting for a row lock closed a circle; this transaction is the victim. It can only be rolled back: all else
-    /// gives this error from here on.
+    /// A wait for a row lock closed a circle, and this transaction is the victim.
+    ///
+    /// It can only be rolled back: every other call returns this error from here on.
     #[error("deadlock: this transaction was chosen to roll back")]
     Deadlock,
     /// A row lock was not granted within the time limit.
@@ -80,23 +86,28 @@ pub enum Error {
     /// A row lock is held by another transaction, and the caller asked not to wait.
     #[error("the row is locked by another transaction")]
     LockNotAvailable,
-    /// The table was created, copied or emptied after this transaction's snapshot was taken, which
-    /// has other rows than are there now, or none. The transaction goes on, without the table.
+    /// The table was created, copied or truncated after this transaction's snapshot was taken.
+    ///
+    /// The snapshot has other rows than the table, or none. The transaction goes on, without the table.
     #[error("table {0} was created, copied or truncated after this transaction's snapshot was taken; it can be read by a new transaction")]
     TableNewerThanSnapshot(String),
-    /// More log has come together since this transaction's first change than is kept for one
-    /// ([`crate::Options::longest_kept_log`]). It can only be rolled back, as after [`Error::Deadlock`].
+    /// The log has grown by more than [`crate::Options::longest_kept_log`] since this transaction's first change.
+    ///
+    /// The transaction can only be rolled back, as after [`Error::Deadlock`].
     #[error("more log has come together since this transaction's first change than is kept for one transaction, {limit} bytes: it can only be rolled back")]
     LogLimit {
         /// The limit.
         limit: u64,
     },
-    /// The row was changed after this transaction's snapshot was taken. It can only be rolled back, as after
-    /// [`Error::Deadlock`].
+    /// The row was changed after this transaction's snapshot was taken.
+    ///
+    /// The transaction can only be rolled back, as after [`Error::Deadlock`].
     #[error("the row was changed after this transaction's snapshot")]
     WriteConflict,
     /// Another transaction has changed or locked the row, and the table's locking is optimistic
-    /// ([`crate::Locking::Optimistic`]). Nothing of the operation remains; the transaction goes on.
+    /// ([`crate::Locking::Optimistic`]).
+    ///
+    /// Nothing of the operation remains; the transaction goes on.
     #[error("the row is in use or was changed by another transaction")]
     RowChanged,
     /// The wait or the command was interrupted by the caller.
@@ -116,7 +127,7 @@ pub enum Error {
     /// The table is in use by open transactions.
     #[error("table {0} is in use")]
     Busy(String),
-    /// A value, key, schema or option that cannot be taken; the text says what would be right.
+    /// An invalid value, key, schema or option; the text says what would be right.
     #[error("{0}")]
     Invalid(String),
     /// A limit of the engine: the text names the limit and the value.
@@ -127,7 +138,7 @@ pub enum Error {
     Internal(String),
 }
 
-/// Bytes of a key that an error's text has. Who shows an error may cut its end.
+/// The most bytes of a key in an error's text: programs may cut the end of a long text.
 pub(crate) const MOST_KEY_BYTES: usize = 32;
 
 /// The beginning of a key in hexadecimal, for an error's text.
@@ -141,7 +152,7 @@ pub(crate) fn beginning_of_key(key: &[u8]) -> String {
 }
 
 impl Error {
-    /// Wraps a system error with what was being done; "no space" becomes [`Error::NoSpace`].
+    /// Wraps a system error with the action that failed; "no space" becomes [`Error::NoSpace`].
     pub fn io(action: &'static str, path: impl Into<PathBuf>, source: std::io::Error) -> Self {
         let path = path.into();
         match source.kind() {

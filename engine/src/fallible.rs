@@ -1,14 +1,16 @@
-//! Memory whose size the data decide: a long value, a record of the log, a row. Where the system
-//! gives none, that is an error of the statement, and not the end of the process.
+//! Memory whose size the data decide: a long value, a record of the log, a row. If the system has none, the statement
+//! fails, and the process goes on.
 
 use crate::error::{Error, Result};
 use crate::knobs;
 use crate::sync::{strikes, Fault};
 
-/// Makes room for `more` elements behind those of `out`, for `what`.
+/// Reserves memory for `more` elements behind those of `out`.
+///
+/// `what` names them for the error.
 ///
 /// # Errors
-/// [`Error::OutOfMemory`]; `out` is as it was.
+/// [`Error::OutOfMemory`]; `out` is unchanged.
 #[inline]
 pub(crate) fn reserve<T>(out: &mut Vec<T>, more: usize, what: &'static str) -> Result<()> {
     if strikes(Fault::NoMemory) {
@@ -35,7 +37,9 @@ fn grow<T>(out: &mut Vec<T>, more: usize, what: &'static str) -> Result<()> {
     grown.map_err(|_| no_memory::<T>(more, what))
 }
 
-/// A copy of `bytes`, which are `what`.
+/// A copy of `bytes`.
+///
+/// `what` names them for the error.
 ///
 /// # Errors
 /// [`Error::OutOfMemory`].
@@ -46,7 +50,7 @@ pub(crate) fn copy(bytes: &[u8], what: &'static str) -> Result<Vec<u8>> {
     Ok(copy)
 }
 
-/// Empties a buffer that is kept for later; one that has grown large gives its memory back.
+/// Empties a buffer that is kept for later; frees the memory of one that has grown large.
 pub(crate) fn give_back(buffer: &mut Vec<u8>) {
     buffer.clear();
     if buffer.capacity() > knobs::large_buffer() {

@@ -1,7 +1,7 @@
-//! Every decoder of the formats, for whoever wants to feed them nonsense.
+//! Every decoder of the formats, for tests that feed them invalid bytes.
 //!
-//! Each target takes any bytes, and must neither panic, nor run forever, nor reach beyond them. Where
-//! a checksum stands in front of a decoder it is made right first: otherwise nothing would get past it.
+//! Each target takes any bytes, and must neither panic, nor run forever, nor read beyond them. If a decoder checks a
+//! checksum first, the target makes that right: otherwise almost no input would pass it.
 #![forbid(unsafe_code)]
 
 use std::collections::HashSet;
@@ -27,11 +27,12 @@ use crate::table::row_text::key_text;
 use crate::txn::{decode_rolled_back, ChangeReader, PreparedRecord};
 use crate::undo::committed_version;
 
-/// What can be decoded, by name.
+/// The names of the decoders.
 pub const TARGETS: [&str; 6] = ["page", "header", "log", "catalog", "row", "key"];
 
-/// Decodes bytes as one of the [`TARGETS`]; whether they were accepted as far as a checksum or a
-/// structure can tell. A target of another name accepts nothing.
+/// Decodes bytes as one of the [`TARGETS`]; returns whether a checksum or a structure accepts them.
+///
+/// A target of another name accepts nothing.
 pub fn decode(target: &str, bytes: &[u8]) -> bool {
     match target {
         "page" => page(bytes),
@@ -44,12 +45,12 @@ pub fn decode(target: &str, bytes: &[u8]) -> bool {
     }
 }
 
-/// An image as the file has it, and a page as it is in memory.
+/// An image as in the file, and a page as in memory.
 fn page(bytes: &[u8]) -> bool {
     let mut page: Box<Page> = Box::new([0; PAGE_SIZE]);
     let unpacked = store::image(bytes, &mut page[..]);
     if !unpacked {
-        // As far as it goes, right behind the checks of the image.
+        // Take the bytes as a page, behind the checks of the image.
         let len = bytes.len().min(PAGE_SIZE);
         page[..len].copy_from_slice(&bytes[..len]);
     }
@@ -61,7 +62,7 @@ fn page(bytes: &[u8]) -> bool {
         return unpacked;
     }
     let _ = node.validate_order();
-    // A search is led here only by keys between the fences.
+    // A search comes to this node only with keys between the fences.
     let lead = |key: &[u8]| {
         let above = key >= node.lower_fence();
         if above && node.upper_fence().is_none_or(|upper| key < upper) {
@@ -190,7 +191,7 @@ thread_local! {
     static LAYOUTS: Vec<Layout> = layouts();
 }
 
-/// Two parts of the input, its first byte saying where the first ends.
+/// Two parts of the input; its first byte is the length of the first part.
 fn halves(bytes: &[u8]) -> (&[u8], &[u8]) {
     match bytes.split_first() {
         Some((&at, rest)) => rest.split_at(usize::from(at).min(rest.len())),
@@ -268,7 +269,7 @@ fn keys(bytes: &[u8]) -> bool {
     })
 }
 
-/// Bytes that each target accepts, taken from a database's files: what mutations begin with.
+/// Bytes that each target accepts, from a database's files: the first inputs of a fuzzer.
 ///
 /// # Errors
 /// Those of reading the database, which must be sound.

@@ -7,10 +7,10 @@ use std::fmt;
 /// Bytes of a page, in memory and (before compression) on disk.
 pub const PAGE_SIZE: usize = 16 * 1024;
 
-/// Longest key a tree takes, in bytes.
+/// The longest key of a tree, in bytes.
 pub const MAX_KEY: usize = 3900;
 
-/// Longest value a tree record takes, in bytes, version header included.
+/// The longest value of a tree record, in bytes, version header included.
 pub const MAX_VALUE: usize = 4000;
 
 macro_rules! id {
@@ -31,7 +31,9 @@ macro_rules! id {
 }
 
 id!(
-    /// A page's name for life, wherever its image stands on disk. Never 0, below 2^48.
+    /// A page's number for its lifetime, wherever its image is on disk.
+    ///
+    /// Never 0, below 2^48.
     PageId, u64
 );
 id!(
@@ -51,11 +53,11 @@ id!(
     Csn, u64
 );
 id!(
-    /// A byte position in the log, counted from the log's beginning of all time.
+    /// A byte position in the log, counted from the first byte that the log ever had.
     Lsn, u64
 );
 
-/// Where an undo record stands: page id in the upper 48 bits, byte offset in the page below.
+/// The place of an undo record: page id in the upper 48 bits, byte offset in the page below.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize,
 )]
@@ -89,12 +91,16 @@ impl UndoPtr {
 /// The number of a frame of the buffer pool.
 pub(crate) type FrameId = u32;
 
-/// How often a latch was held exclusively: what an optimistic reader has noted. Latches alone make them.
+/// How often a latch was held exclusively: an optimistic reader notes it.
+///
+/// Only latches make values of this type.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LatchVersion(pub(crate) u64);
 
 impl LatchVersion {
-    /// The version as a number, whose low 19 bits are zero. None comes twice.
+    /// The version as a number, whose low 19 bits are zero.
+    ///
+    /// No number comes twice.
     pub fn number(self) -> u64 {
         self.0
     }

@@ -1,4 +1,4 @@
-//! Numbers that look random and are the same for the same seed.
+//! Pseudo-random numbers, the same for the same seed.
 
 /// SplitMix64 (Steele, Lea, Flood, 2014).
 pub fn next(state: &mut u64) -> u64 {
@@ -9,12 +9,12 @@ pub fn next(state: &mut u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// True once in `n` times.
+/// Returns true once in `n` times on average.
 pub fn one_of(state: &mut u64, n: u64) -> bool {
     next(state) % n == 0
 }
 
-/// A number below `bound`; 0 when that is 0.
+/// A number below `bound`; 0 if that is 0.
 pub fn below(state: &mut u64, bound: usize) -> usize {
     match bound {
         0 => 0,

@@ -1,67 +1,74 @@
-//! What the embedding program knows of its sessions, and is told of their waits.
+//! Information about the embedding program's sessions, and notices of their waits.
 //!
-//! A program may have an order of its own among transactions: MariaDB's parallel replication lets transactions
-//! commit in the order of their source only. A later one that has its rows then waits, outside the engine, for an
-//! earlier one, and that one perhaps for a row of the later one. The engine cannot see this circle. So it tells the
-//! program who waits for whom, and the program interrupts the later one.
+//! A program may have an order of its own among transactions: MariaDB's parallel replication lets transactions commit
+//! only in the order of their source. A later transaction that holds its rows then waits, outside the engine, for an
+//! earlier one. The earlier one may wait for a row of the later one. The engine cannot see this circle. So it tells the
+//! program which session waits for which, and the program interrupts the later one.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// Of which waits of a session the program wants to be told.
+/// The waits of a session of which the program wants to be told.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ToldWaits {
-    /// Of none.
+    /// No waits.
     #[default]
     None,
-    /// For those who hold the row that it waits for.
+    /// Waits for the transactions that hold the row.
     ForHolders,
-    /// Also for those who will have the row before it; and of those who wait behind it, that they do.
+    /// Also waits for transactions ahead in the row's queue, and waits of those behind this session.
     InQueue,
 }
 
 /// How a session waits for rows at this moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Waiting {
-    /// How long, where that is not what [`crate::Transaction::set_lock_wait_timeout`] said.
+    /// The time limit, if it is not that of [`crate::Transaction::set_lock_wait_timeout`].
     pub limit: Option<Duration>,
-    /// Whether it waits also in tables whose locking is optimistic.
+    /// Whether the session waits also in tables whose locking is optimistic.
     pub also_optimistic: bool,
 }
 
-/// The sessions of the embedding program, by what it said in [`crate::Transaction::set_session`]. Nothing here may
-/// wait for a session, or call the engine otherwise than to kill.
+/// The sessions of the embedding program, by their numbers in [`crate::Transaction::set_session`].
+///
+/// No method may wait for a session, or call the engine except to kill.
 pub trait Sessions: Send + Sync {
-    /// The text of what a session is executing; `None` where that is not known. Called while the
-    /// session waits for a row lock.
+    /// The text of the statement that a session executes; `None` if it is not known.
+    ///
+    /// Called while the session waits for a row lock.
     fn statement(&self, session: u64) -> Option<String> {
         let _ = session;
         None
     }
 
-    /// How a session waits. Called by the thread that has come to a row which another transaction has.
+    /// How a session waits.
+    ///
+    /// Called by the thread that finds a row locked by another transaction.
     fn waiting(&self, session: u64) -> Waiting {
         let _ = session;
         Waiting::default()
     }
 
-    /// What to tell of the waits of a session. Called by the thread that is about to wait, and does not
-    /// wait where this kills its transaction ([`crate::KillHandle`]).
+    /// The waits of a session to tell of.
+    ///
+    /// Called by the thread that is about to wait. If this call kills its transaction ([`crate::KillHandle`]), it does
+    /// not wait.
     fn told_waits(&self, session: u64) -> ToldWaits {
         let _ = session;
         ToldWaits::None
     }
 
-    /// A session waits for a row that another one has, or will have before it; gives whether the program is about
-    /// to interrupt the other one for that. Neither transaction ends during the call. A pair may be told more than
-    /// once.
+    /// Tells that a session waits for a row that another one holds, or will get before it.
+    ///
+    /// Returns whether the program is about to interrupt the other one for that. Neither transaction ends during the
+    /// call. The engine may tell of a pair more than once.
     fn waits_for(&self, waiter: u64, holder: u64) -> bool {
         let _ = (waiter, holder);
         false
     }
 }
 
-/// The program's sessions, once it has told of them.
+/// The program's sessions, once it has set them.
 #[derive(Default)]
 pub(crate) struct KnownSessions(OnceLock<Arc<dyn Sessions>>);
 

@@ -1,4 +1,4 @@
-//! What a program chooses when it opens a database.
+//! The settings that a program chooses when it opens a database.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,42 +32,46 @@ impl Durability {
     }
 }
 
-/// What a transaction sees of others.
+/// How far a transaction sees the changes of others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Isolation {
     /// Every statement sees what was committed when it started.
     ReadCommitted,
-    /// Snapshot isolation: the whole transaction sees what was committed at its first read, and
-    /// no update is lost (a row changed after the snapshot is [`crate::Error::WriteConflict`]).
+    /// Snapshot isolation: the whole transaction sees what was committed at its first read.
+    ///
+    /// No update is lost: a row changed after the snapshot gives [`crate::Error::WriteConflict`].
     #[default]
     RepeatableRead,
-    /// As if transactions ran one after the other, in the order of their commits: reads see the
-    /// newest rows, and lock them, and the ranges of keys in which they have looked for them.
+    /// As if transactions ran one after the other, in the order of their commits.
+    ///
+    /// Reads see the newest rows, and lock them and the ranges of keys that they have searched.
     Serializable,
 }
 
-/// What happens where two transactions want the same row of a table.
+/// How a table handles two transactions that want the same row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Locking {
     /// The second waits for the first. The default.
     #[default]
     Pessimistic,
-    /// The second fails at once, with [`crate::Error::RowChanged`]. Suits a table in which conflicts
-    /// are rare and their loser has somebody who decides: it never waits, so it is never part of a
-    /// deadlock either.
+    /// The second fails at once, with [`crate::Error::RowChanged`].
+    ///
+    /// Suits a table in which conflicts are rare and a caller can decide what to do after one. Transactions never wait
+    /// in it, so it never has a part in a deadlock.
     Optimistic,
 }
 
-/// What a table is made with besides its schema.
+/// Options, besides the schema, that create a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TableOptions {
     /// See [`Locking`].
     pub locking: Locking,
     /// The first automatic value. Default 1.
     pub auto_increment: u64,
-    /// Whether the table belongs to one session: a transaction then reads it whenever it was
-    /// created or truncated, where otherwise a snapshot older than the table is
-    /// [`crate::Error::TableNewerThanSnapshot`]. Not kept over a restart, and the log has none of the table's rows:
+    /// Whether the table belongs to one session.
+    ///
+    /// A transaction then reads it whenever it was created or truncated; otherwise a snapshot older than the table
+    /// gives [`crate::Error::TableNewerThanSnapshot`]. Not kept over a restart. The log has none of the table's rows:
     /// after a crash it has those of the last checkpoint, if any.
     pub of_one_session: bool,
 }
@@ -85,25 +89,28 @@ impl Default for TableOptions {
 /// The most that [`Options::scan_threads`] can be.
 pub const MOST_SCAN_THREADS: usize = 64;
 
-/// One for each processor that the process may use.
+/// The number of processors that the process may use, at most [`MOST_SCAN_THREADS`].
 fn processors() -> usize {
     let count = crate::sync::thread::available_parallelism().map_or(1, |count| count.get());
     count.min(MOST_SCAN_THREADS)
 }
 
-/// How a database is opened. `Options::default()` suits a test; a server sets at least
-/// [`Options::pool_bytes`].
+/// How a database is opened.
+///
+/// `Options::default()` suits a test; a server sets at least [`Options::pool_bytes`].
 #[derive(Clone)]
 pub struct Options {
     /// Bytes of the buffer pool: the one memory budget. At least 1 MiB. Default 64 MiB.
     pub pool_bytes: usize,
-    /// Whether pages are read past the system's page cache, where the file system allows it: no page
-    /// is then kept in memory twice, and [`Options::pool_bytes`] is all the memory that pages have.
-    /// Default false.
+    /// Whether pages are read past the system's page cache, if the file system allows it.
+    ///
+    /// No page is then in memory twice, and [`Options::pool_bytes`] is all the memory of pages. Default false.
     pub direct_io: bool,
-    /// Whether a page whose read fails, twice in a row, counts as damaged: as with bad bytes, an opening that needs it
-    /// quarantines its table, for good, instead of failing. For a device with bad sectors, and somebody who has made
-    /// sure that it is that: a device that is away for a minute fails the same. Default false.
+    /// Whether a page whose read fails twice in a row counts as damaged.
+    ///
+    /// As with damaged bytes, an opening that needs the page then quarantines its table, for good, instead of failing.
+    /// For a device with bad sectors, and only after the operator has made sure of that cause: a device that is away
+    /// for a minute fails in the same way. Default false.
     pub unreadable_is_damage: bool,
     /// When commits are durable. Default [`Durability::SyncAtCommit`].
     pub durability: Durability,
@@ -111,37 +118,50 @@ pub struct Options {
     pub lock_wait_timeout: Duration,
     /// Bytes of log after which a checkpoint starts. At least 1 MiB. Default 512 MiB.
     pub log_bytes: u64,
-    /// How long an open after a crash may take: a checkpoint starts when the log since the last one
-    /// would take longer, going by how long earlier recoveries took. Less may come together while a transaction runs
-    /// for long, which itself can make it longer all the same: [`crate::Status::recovery_time`] tells. From 1 s to
-    /// 3600 s, or zero: however long [`Options::log_bytes`] take. Default 60 s.
+    /// How long an opening after a crash may take.
+    ///
+    /// From 1 s to 3600 s, or zero: no such limit. Default 60 s.
+    ///
+    /// A checkpoint starts when the log since the last one would take longer to recover, as computed from earlier
+    /// recoveries. The limit for the log is lower while a transaction runs for long. Such a transaction may itself
+    /// exceed the target: [`crate::Status::recovery_time`] tells. With zero, only [`Options::log_bytes`] limits the
+    /// time.
     pub recovery_target: Duration,
-    /// How far back the log is kept for a transaction that runs, in bytes: a checkpoint that finds more takes the
-    /// transaction out of it. Then the transaction can only be rolled back ([`crate::Error::LogLimit`]), and the log
-    /// is free. Not for one that is prepared. At least 1 MiB. Default 64 GiB.
+    /// How far back the log is kept for a running transaction, in bytes.
+    ///
+    /// At least 1 MiB. Default 64 GiB.
+    ///
+    /// If a checkpoint finds more, it stops keeping the log for the transaction, which can then only be rolled back
+    /// ([`crate::Error::LogLimit`]). The log is always kept for prepared transactions.
     pub longest_kept_log: u64,
-    /// A checkpoint starts at least this often while there are changes. Default 5 minutes.
+    /// The longest time between checkpoints while there are changes.
+    ///
+    /// Default 5 minutes.
     pub checkpoint_interval: Duration,
     /// Bytes of a log segment, when the database is created: a multiple of 4096, at least 16384.
     /// Default: what suits [`Options::log_bytes`].
     pub log_segment_bytes: Option<u64>,
-    /// Whether the database has threads of its own, which take checkpoints, purge, keep frames
-    /// free, and sync what nobody waits for. Default true. Without them nothing happens beside the
-    /// program's calls, so that a test can repeat it: the program calls
-    /// [`crate::Database::checkpoint`] and [`crate::Database::purge`] itself.
+    /// Whether the database has threads of its own: they take checkpoints, purge, keep frames free, and sync the log.
+    ///
+    /// Default true.
+    ///
+    /// Without them the engine works only within the program's calls, so that a test can repeat a run. The program then
+    /// calls [`crate::Database::checkpoint`] and [`crate::Database::purge`] itself.
     pub background: bool,
-    /// Threads that work on one [`crate::Transaction::aggregate`], its caller's among them, where many
-    /// leaves must be read: from 1, which is the caller's alone, to [`MOST_SCAN_THREADS`]. All scans
-    /// at once have no more helpers than one. Default: one for each processor.
+    /// The most threads of one [`crate::Transaction::aggregate`], its caller included, if many leaves must be read.
+    ///
+    /// From 1, which is the caller alone, to [`MOST_SCAN_THREADS`]. All scans at once have no more helpers than one may
+    /// have. Default: one for each processor.
     pub scan_threads: usize,
     /// The collations of the program, for columns whose [`crate::Column::collation`] is not 0.
     pub collations: Option<Arc<dyn Collations>>,
-    /// What the program knows of its sessions; see [`crate::Transaction::set_session`].
+    /// The program's information about its sessions; see [`crate::Transaction::set_session`].
     pub sessions: Option<Arc<dyn Sessions>>,
     /// Whether a directory without a database becomes a new one. Default true.
     pub create: bool,
-    /// Tables whose names begin so are dropped on opening: those that end with the process. Not empty, for all
-    /// names begin so. Default `None`.
+    /// The prefix of the names of tables that an opening drops: those that end with the process.
+    ///
+    /// Must not be empty, since that is a prefix of all names. Default `None`.
     pub drop_on_open: Option<String>,
     /// The rule of isolation that is left out; `None`: the one that the environment names.
     #[cfg(feature = "broken")]

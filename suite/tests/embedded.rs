@@ -1,5 +1,4 @@
-//! The comparison of embedded stores with few rows: all of them answer right, and one that does not is
-//! found out.
+//! The comparison of embedded stores with few rows: all stores answer right, and a store with wrong answers is found.
 
 use std::path::Path;
 use std::time::Duration;
@@ -51,7 +50,7 @@ fn every_store_answers_right() {
     ] {
         assert!(table.contains(shown), "{table}");
     }
-    // How fast each was depends on the machine; what was promised is told either way.
+    // The speeds depend on the machine; the verdict must be consistent and name the thresholds in any case.
     let line = outcome.to_string();
     assert_eq!(line.starts_with("held"), outcome.held(), "{line}");
     assert!(line.contains("× LMDB (1 required)") && line.contains("× redb (3 required)"));
@@ -67,14 +66,14 @@ fn an_unknown_store_is_answered_with_the_known_ones() {
     }
 }
 
-/// What a store does wrong.
+/// The fault of a store.
 #[derive(Clone, Copy, PartialEq)]
 enum Lie {
-    /// One name of 500 has another letter.
+    /// One name in 500 has another letter.
     Name,
-    /// One row is not found.
+    /// One row is missing in lookups.
     Missing,
-    /// A scan leaves a row out.
+    /// A scan skips a row.
     Scan,
     /// A row has another zip after loading.
     Row,

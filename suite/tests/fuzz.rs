@@ -1,5 +1,5 @@
-//! A short slice of `peregrine bench fuzz` and of `peregrine bench bit-flips`, in a build that checks
-//! arithmetic: every kept input, and some thousand mutations.
+//! A short slice of `peregrine bench fuzz` and of `peregrine bench bit-flips`, in a build that checks arithmetic: every
+//! kept input and some thousand mutations.
 
 use std::path::Path;
 use std::time::Duration;

@@ -1,5 +1,6 @@
-//! Random histories through the library, a short slice of them: what `peregrine bench histories` does
-//! at length.
+//! A short slice of random histories through the library.
+//!
+//! `peregrine bench histories` runs them at length.
 
 use std::time::Duration;
 
@@ -9,8 +10,9 @@ use peregrine_suite::histories::{
     Request, {self},
 };
 
-/// Threads and transactions are few enough for a slow machine; how many come about in the time does not
-/// matter.
+/// Few enough threads and transactions for a slow machine.
+///
+/// The number of transactions in the time does not matter.
 fn request(level: Level, seed: u64) -> Request {
     Request {
         level,
@@ -35,7 +37,7 @@ fn every_level_keeps_its_word_also_through_crashes() {
     }
 }
 
-/// Which levels must notice that a rule is left out, and by which anomaly.
+/// The level that must notice a missing rule, and the anomalies by which it does.
 #[cfg(feature = "broken")]
 mod broken {
     use peregrine::IsolationFault;
@@ -43,8 +45,8 @@ mod broken {
 
     use super::*;
 
-    /// The violations that a rule left out leads to, of which one at least must be found, and a level
-    /// that promises otherwise.
+    /// Returns the violations that a missing rule leads to, at least one of which must be found, and a level that
+    /// forbids them.
     fn expected(rule: IsolationFault) -> Option<(Level, &'static [Violation])> {
         use Violation as V;
         Some(match rule.name() {
@@ -64,7 +66,7 @@ mod broken {
         })
     }
 
-    /// Until it is found; a machine so slow that transactions hardly meet takes longer.
+    /// Runs until the violation is found; on a slow machine, where transactions rarely conflict, that takes longer.
     #[test]
     fn every_rule_left_out_is_noticed() {
         for rule in IsolationFault::ALL {
@@ -79,7 +81,7 @@ mod broken {
                     crash_every: 0,
                     ..request(level, seed)
                 };
-                // A rule left out may also stop the engine by its own checks.
+                // A missing rule may also stop the engine through its own checks.
                 let found = histories::run(&request, "library", &mut library, |_| ())
                     .map(|outcome| outcome.found.violations)
                     .unwrap_or_default();

@@ -1,6 +1,6 @@
-//! Each fault of durability that a test build can have is caught by the proofs on a simulated disk.
+//! The proofs on a simulated disk catch each fault of durability that a test build can have.
 //!
-//! `make catch-planted`. One process has one fault at a time, so this is one test.
+//! Run by `make catch-planted`. A process has one fault at a time, so this is one test.
 #![cfg(feature = "broken")]
 
 use std::time::{Duration, Instant};
@@ -10,9 +10,9 @@ use peregrine_suite::error::Result;
 use peregrine_suite::simulated::work::{Outcome, Workloads};
 use peregrine_suite::simulated::{damage, io_errors, power_loss};
 
-/// Workloads of one attempt.
+/// The number of workloads of one attempt.
 const WORKLOADS: u64 = 24;
-/// A fault not found by then is not found.
+/// A fault that is not found within this time is missed.
 const LIMIT: Duration = Duration::from_secs(240);
 
 fn workloads(seed: u64) -> Workloads {
@@ -26,10 +26,10 @@ fn workloads(seed: u64) -> Workloads {
     }
 }
 
-/// What a proof that stops at the first failure says, if it found one.
+/// Returns the first failure of a proof that stops there, if it found one.
 fn verdict<F>(outcome: Result<Outcome<F>>) -> Option<String> {
     match outcome {
-        // A workload that does not even run has found the fault too.
+        // A workload that fails to run has found the fault, too.
         Err(error) => Some(error.to_string()),
         Ok(outcome) => outcome.totals.failures.into_iter().next(),
     }
@@ -62,7 +62,7 @@ const POWER_LOSS: Proof = ("power-loss", by_power_loss);
 const ERRORS: Proof = ("io-errors", by_errors);
 const DAMAGE: Proof = ("damage", by_damage);
 
-/// The proof that must find a fault of durability.
+/// Returns the proof that must find a fault of durability.
 fn proof_of(fault: PlantedFault) -> Proof {
     match fault {
         PlantedFault::RetryFailedSync => ERRORS,
@@ -73,7 +73,7 @@ fn proof_of(fault: PlantedFault) -> Proof {
 
 #[test]
 fn every_planted_fault_is_caught() {
-    // The faults make the engine panic too, which is one way to be caught, and no news.
+    // The faults also make the engine panic, which counts as caught; the hook hides the messages.
     std::panic::set_hook(Box::new(|_| ()));
     let mut missed = Vec::new();
     for &fault in PlantedFault::DURABILITY {

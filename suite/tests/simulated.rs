@@ -1,5 +1,6 @@
-//! Short slices of the proofs on a simulated disk: what `peregrine bench power-loss`, `io-errors` and
-//! `damage` do at length.
+//! Short slices of the proofs on a simulated disk.
+//!
+//! `peregrine bench power-loss`, `io-errors` and `damage` run them at length.
 #![cfg(not(feature = "broken"))]
 
 use peregrine_suite::simulated::played::{play, Played};
@@ -7,7 +8,7 @@ use peregrine_suite::simulated::work::Workloads;
 use peregrine_suite::simulated::workload::{Plan, FAMILIES};
 use peregrine_suite::simulated::{damage, io_errors, power_loss};
 
-/// One of each family, of a length in percent.
+/// One workload of each family, with a length in percent.
 fn one_of_each(size: u32) -> Workloads {
     Workloads {
         count: FAMILIES.len() as u64,
@@ -52,7 +53,7 @@ fn damage_is_noticed_or_does_not_matter() {
     assert!(outcome.held(), "{outcome}\n{:#?}", outcome.totals.failures);
 }
 
-/// At a length at which some are prepared.
+/// The length is enough for some prepared transactions.
 #[test]
 fn prepared_transactions_wait_for_their_decision_over_a_crash() {
     let number = FAMILIES.iter().position(|family| *family == "prepared");
@@ -74,7 +75,7 @@ fn prepared_transactions_wait_for_their_decision_over_a_crash() {
     assert!(outcome.held(), "{outcome}\n{:#?}", outcome.totals.failures);
 }
 
-/// In the second round of the families snapshots are held.
+/// The second round of the families holds snapshots.
 #[test]
 fn snapshots_stay_as_they_are_also_where_calls_fail() {
     let number = FAMILIES.iter().position(|family| *family == "interleaved");
@@ -96,7 +97,7 @@ fn snapshots_stay_as_they_are_also_where_calls_fail() {
     assert_eq!(totals.wrong, 0, "{outcome}\n{:#?}", totals.failures);
 }
 
-/// Without this a failure could not be seen again.
+/// Without this, a failure could not be repeated.
 #[test]
 fn a_workload_does_the_same_each_time() {
     for number in 0..FAMILIES.len() as u64 {

@@ -1,5 +1,6 @@
-//! The thirteen queries of table `normal` on embedded stores: whatever they are asked with, every answer is right;
-//! and `bench run` on them, from loading to the report, interrupted and gone on with.
+//! The thirteen queries of table `normal` on embedded stores: every answer must be right for all parameters.
+//!
+//! Also `bench run` on the stores, from loading to the report, interrupted and resumed.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -27,14 +28,14 @@ const ROWS: u32 = 4_000;
 const CACHE: u64 = 64 << 20;
 const SEED: u64 = 3;
 
-/// A store with the table.
+/// Opens a store and loads the table.
 fn loaded(store: Embedded, dir: &Path, generator: &Generator) -> Box<dyn Store> {
     let mut open = stores::open(store, &dir.join(store.name()), CACHE).expect("a store");
     fill(&mut *open, generator, &|| true).expect("filled");
     open
 }
 
-/// Every query as a statement, in their order.
+/// Returns every query as a statement, in order.
 fn statements() -> Arc<[Statement]> {
     Query::ALL
         .map(|query| Statement::new(query.name(), "SELECT"))
@@ -54,13 +55,13 @@ fn data(numbers: &[u32]) -> Vec<Datum> {
     numbers.map(Datum::Integer).collect()
 }
 
-/// Parameters of the query of this number: some of the table, some beside it, some the wrong way round.
+/// Parameters of a query: some in the table, some outside of it, and some with the bounds reversed.
 fn given(query: Query, numbers: (u32, u32, u32)) -> Vec<u32> {
     let (a, b, c) = numbers;
     let id = |number: u32| number % (ROWS + 10);
     let ids = |a: u32, b: u32| vec![id(a), id(a) + b % 300];
     match query {
-        // An answer is expected whatever the id.
+        // This query needs an id that exists.
         Query::ReadPkPointIndex => vec![1 + a % ROWS],
         Query::ReadPkPoint => vec![id(a)],
         Query::ReadPkRange | Query::ReadPkRangeIndex if c % 8 == 0 => vec![id(a) + 1, id(a)],
@@ -126,7 +127,7 @@ fn what_is_no_query_is_refused() {
     }
 }
 
-/// A small run of workloads on engines.
+/// A small run of some workloads on some engines.
 fn request(out: &Path, engines: Vec<Engine>, names: &[&str]) -> Request {
     let planned = |name: &&str| -> Planned {
         let (text, file) = builtin::find(name).expect("shipped");
@@ -200,7 +201,7 @@ fn a_run_of_embedded_stores_needs_no_server_and_is_gone_on_with() {
     let dir = tempfile::tempdir().expect("a directory");
     let out = dir.path().join("run");
     let all = Embedded::ALL.map(Engine::Embedded).to_vec();
-    // They have no part in the join, and every other workload but `normal`: nothing of it is done, nothing fails.
+    // Embedded stores run only the workload `normal`: nothing of the join is done, and nothing fails.
     let mut request = request(&out, all, &["join", "normal"]);
     let lines = runner::run(&request).expect("it runs").lines;
     let expected = Query::ALL.len() * 2 * 2 * Embedded::ALL.len();
@@ -231,7 +232,7 @@ fn a_run_of_embedded_stores_needs_no_server_and_is_gone_on_with() {
         assert!(table.contains(store.name()), "{store:?}");
     }
 
-    // Stopped in the middle: the last runs are not there, and one store's data is gone.
+    // Interrupted in the middle: the last runs are missing, and so are one store's data.
     let path = out.join(file::FILE_NAME);
     let text = std::fs::read_to_string(&path).expect("read");
     let kept: Vec<&str> = text.lines().collect();

@@ -1,4 +1,4 @@
-//! What all parts of the pool share: frames, free frames, figures.
+//! State that all parts of the pool share: frames, free frames, figures.
 
 use std::sync::{Arc, OnceLock};
 
@@ -20,12 +20,13 @@ use crate::store::Store;
 use crate::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Condvar, Mutex};
 
-/// So many waits in which no frame became free, and it gives up: only a pool whose frames are all held
-/// for good lets a call fail. Counted in waits, not by a clock: while the machine stands still nobody can
-/// let a frame go.
+/// Waits without a free frame after which a call gives up.
+///
+/// A call fails only if the pool's frames stay in use. The limit counts waits, not time: while the machine is
+/// suspended, no thread can release a frame.
 const WAITS: u64 = 5_000;
 
-/// More pages than there will ever be.
+/// More pages than a store can have.
 const UNLIMITED: i64 = i64::MAX / 2;
 
 #[derive(Default)]
@@ -36,17 +37,17 @@ pub(crate) struct Counters {
     pub evictions: AtomicU64,
 }
 
-/// The pool without its background thread.
+/// The pool without its background threads.
 pub(crate) struct BufferPool {
     pub frames: Frames,
     pub store: Arc<Store>,
     pub table: PageTable,
     pub(super) free: Mutex<Vec<FrameId>>,
-    /// Told when a frame has become free.
+    /// Signalled when a frame has become free.
     pub(super) freed: Condvar,
-    /// Told when free frames run low, and at the end.
+    /// Signalled when free frames run low, and when the pool ends.
     pub wanted: Condvar,
-    /// The provider thread's reason to run: see `residency/evict.rs`.
+    /// Whether the provider thread must stop: see `residency/evict.rs`.
     pub provider: Mutex<bool>,
     /// The clock's hand.
     pub hand: AtomicUsize,
@@ -56,16 +57,16 @@ pub(crate) struct BufferPool {
     pub zone_maps: ZoneMaps,
     pub evicted_zone_maps: EvictedZoneMaps,
     pub mini_pages: MiniPages,
-    /// Reads that are asked for.
+    /// Reads that wait for a thread.
     pub requests: Requests,
-    /// Pages that are the first to go.
+    /// Leaves that are evicted first.
     pub passed: ScanVictims,
     pub counters: Counters,
-    /// Pages newer than their image in the store.
+    /// The number of pages that are newer than their image in the store.
     dirty: AtomicUsize,
-    /// How many more may become so: see [`crate::buffer::PoolWithThreads::check_room`].
+    /// How many more pages may become dirty: see [`crate::buffer::PoolWithThreads::check_room`].
     headroom: AtomicI64,
-    /// [`WAITS`].
+    /// Waits after which [`BufferPool::take_frame`] gives up; [`WAITS`] but in tests.
     pub(super) waits: AtomicU64,
 }
 
@@ -96,42 +97,43 @@ impl BufferPool {
         }
     }
 
-    /// How many pages are newer than their image in the store.
+    /// Returns how many pages are newer than their image in the store.
     pub fn dirty_count(&self) -> usize {
         self.dirty.load(Ordering::Relaxed)
     }
 
-    /// How many more pages may become newer than their images.
+    /// Returns how many more pages may become newer than their images.
     #[inline]
     pub fn headroom(&self) -> i64 {
         self.headroom.load(Ordering::Relaxed)
     }
 
-    /// Sets [`BufferPool::headroom`]; `None`: without a limit.
+    /// Sets [`BufferPool::headroom`]; `None` means no limit.
     pub fn set_headroom(&self, pages: Option<i64>) {
         self.headroom
             .store(pages.unwrap_or(UNLIMITED), Ordering::Relaxed);
     }
 
-    /// A page has become newer than its image. Its frame is latched exclusively.
+    /// Notes that a page has become newer than its image; its frame is latched exclusively.
     pub fn note_dirty(&self, state: &FrameState) {
         state.dirty.store(true, Ordering::Relaxed);
         self.dirty.fetch_add(1, Ordering::Relaxed);
         self.headroom.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// The page's image is as it is, or it has none. Its frame is latched, perhaps by several who wrote it.
+    /// Notes that the page equals its image, or that the frame holds no page.
+    ///
+    /// The frame is latched, perhaps shared by several threads that wrote the page.
     pub fn note_clean(&self, state: &FrameState) {
         if state.dirty.swap(false, Ordering::Relaxed) {
             self.dirty.fetch_sub(1, Ordering::Relaxed);
         }
     }
 
-    /// Writes the frame's page to the store, because its frame is wanted. The caller holds its
-    /// latch, shared at least.
+    /// Writes the frame's page to the store because its frame is needed; the caller holds the latch, shared at least.
     ///
-    /// The store is told up to which checkpoint the image has been seen to: if a newer one has
-    /// begun, then this image is the page's state at its barrier, and becomes that checkpoint's too.
+    /// The store gets the newest checkpoint for which the image is known to be saved. If a newer checkpoint has
+    /// begun, the page is as it was at its barrier, and the image belongs to that checkpoint, too.
     pub fn write_evicted(&self, frame: FrameId, bytes: &Page) -> Result<()> {
         let seen = self.frames.state(frame).image_epoch.load(Ordering::Relaxed);
         self.write_out(frame, bytes, |id, image| {
@@ -139,9 +141,10 @@ impl BufferPool {
         })
     }
 
-    /// Writes the frame's page to the store, because the running checkpoint needs it as it is now.
-    /// The caller holds its latch, shared at least, and has made sure that the frame has been dirty
-    /// since before the checkpoint began.
+    /// Writes the frame's page to the store because the running checkpoint needs its present state.
+    ///
+    /// The caller holds the latch, shared at least. It has checked that the frame has been dirty since before the
+    /// checkpoint began.
     pub fn write_for_checkpoint(&self, frame: FrameId, bytes: &Page) -> Result<()> {
         self.write_out(frame, bytes, |id, image| {
             self.store.write_checkpoint_page(id, image, true)
@@ -168,7 +171,7 @@ impl BufferPool {
         Ok(())
     }
 
-    /// Puts page ids in the place of frames. While the parent is latched, its children stay.
+    /// Replaces frames by page ids; the children stay in their frames while the parent is latched.
     fn unswizzle(&self, image: &mut Page) {
         let count = get_u16(image, COUNT);
         for at in (0..count).map(|i| HEADER_SIZE + 8 * i).chain([UPPER_CHILD]) {
@@ -179,14 +182,15 @@ impl BufferPool {
         }
     }
 
-    /// Whether checkpoint `epoch` still runs. Behind one that was given up nobody needs images: on a full disk they
-    /// would take the room that is kept for the next.
+    /// Returns whether checkpoint `epoch` still runs.
+    ///
+    /// An abandoned checkpoint needs no images. On a full disk they would take the room that is kept for the next
+    /// checkpoint.
     pub(super) fn wants_images(&self, epoch: u64) -> bool {
         self.store.is_running(epoch) || is_planted(PlantedFault::SaveForAbandoned)
     }
 
-    /// Before a change: if the frame was dirty when checkpoint `epoch` began and is still to be
-    /// written for it, writes it.
+    /// Writes the page, before a change, if it was dirty when checkpoint `epoch` began and is not yet written for it.
     #[cold]
     pub fn save_image(&self, frame: FrameId, bytes: &Page, epoch: u64) -> Result<()> {
         let state = self.frames.state(frame);
@@ -197,13 +201,13 @@ impl BufferPool {
         Ok(())
     }
 
-    /// The error for a page whose bytes can't be.
+    /// Returns the error for a page with impossible bytes.
     pub fn corrupt(&self, page: u64, what: String) -> Error {
         self.store.corrupt(PageId(page), what)
     }
 }
 
-/// Frames a pool of `bytes` has.
+/// Returns the number of frames in a pool of `bytes`.
 pub(crate) fn frames_for(bytes: usize) -> Result<usize> {
     let count = bytes / PAGE_SIZE;
     if count < crate::buffer::MIN_FRAMES {

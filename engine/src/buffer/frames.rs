@@ -1,4 +1,4 @@
-//! The memory of the pool: one region of page-sized frames, and what is known about each.
+//! The memory of the pool: one region of page-sized frames, and the state of each frame.
 
 use std::ptr::NonNull;
 
@@ -13,48 +13,53 @@ use crate::node::leaf_layout_hint::{InArrays, LeafLayoutHint};
 use crate::node::prefetch::prefetch;
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-/// No frame.
+/// The number that means no frame.
 pub(crate) const NO_FRAME: FrameId = u32::MAX;
 
-/// Stands for the page of a frame with mini-pages.
+/// The page number of a frame that holds mini-pages.
 pub(super) const COPIES: u64 = u64::MAX;
 
-/// Cache lines of a page that are asked for ahead: the header, heads and slots of some seventy records.
+/// Cache lines of a page that are prefetched: the header, and the heads and slots of some seventy records.
 const PREFETCH_LINES: usize = 12;
 
-/// Cache lines that are asked for where a record most likely stands: lengths differ, so it may stand a few
-/// lines from there.
+/// Cache lines that are prefetched where a record most likely is; lengths differ, so it may be a few lines away.
 const RECORD_LINES: usize = 8;
 
-/// So many of them behind where the record would end if all had the same length.
+/// How many of these lines follow the place where the record would end if all records had the same length.
 const LATER_LINES: usize = 2;
 
-/// Bytes on both sides of where a head, and a slot, are expected.
+/// Bytes before and after the expected place of a head, and of a slot, that are prefetched.
 const HEADS_AROUND: usize = 12;
 const SLOTS_AROUND: usize = 20;
 
-/// Large pages, where the system gives them, begin at multiples of this.
+/// Large pages, where the system gives them, begin at multiples of this number of bytes.
 const REGION_ALIGN: usize = 2 << 20;
 
-/// What is known about a frame. A cache line of its own.
+/// The state of a frame, in a cache line of its own.
 #[derive(Debug)]
 #[repr(align(64))]
 pub(crate) struct FrameState {
     pub latch: Latch,
-    /// The page in the frame; 0 for none, [`COPIES`] for mini-pages. Written under the exclusive latch.
+    /// The page in the frame; 0 for none, [`COPIES`] for mini-pages.
+    ///
+    /// Written under the exclusive latch.
     pub page: AtomicU64,
-    /// The newest checkpoint that needs nothing of the frame any more, should the frame be dirty.
+    /// The newest checkpoint that needs no image of the page; it has a meaning only while the frame is dirty.
     pub image_epoch: AtomicU64,
-    /// The frame of the parent, whose reference to this frame says where it is; [`NO_FRAME`] while
-    /// the page is found through the page table. Written under the parent's exclusive latch.
+    /// The frame of the parent, which refers to the page by this frame; [`NO_FRAME`] while the page is found through
+    /// the page table.
+    ///
+    /// Written under the parent's exclusive latch.
     pub parent: AtomicU32,
-    /// How many want the page to stay. Raised from zero under the page table's lock only.
+    /// The number of pins; a pin keeps the page in memory.
+    ///
+    /// Raised from zero only under the page table's lock.
     pub pins: AtomicU32,
-    /// The page is newer than its image in the store.
+    /// Whether the page is newer than its image in the store.
     pub dirty: AtomicBool,
-    /// The page was used since the clock's hand last passed.
+    /// Whether the page was used since the clock's hand last passed.
     pub used: AtomicBool,
-    /// The page was brought for somebody who passes through, and nobody else has used it so far.
+    /// Whether the page was loaded for a cursor that passes through the leaves, and no cursor has been at it yet.
     pub passing: AtomicBool,
 }
 
@@ -72,8 +77,10 @@ impl FrameState {
         }
     }
 
-    /// The page in the frame; `None` where it is free, or has mini-pages. While the frame is latched that
-    /// stays so. Without the latch it is a hint: by the time the latch is taken the frame may be another's.
+    /// Returns the page in the frame, or `None` if the frame is free or holds mini-pages.
+    ///
+    /// The answer stays true while the frame is latched. Without the latch it is a hint: when the caller takes the
+    /// latch, the frame may hold another page.
     #[inline]
     pub fn holds(&self) -> Option<u64> {
         Some(self.page.load(Ordering::Relaxed)).filter(|page| !matches!(*page, 0 | COPIES))
@@ -82,7 +89,7 @@ impl FrameState {
     /// Notes the page's use for the clock.
     #[inline]
     pub fn note_use(&self) {
-        // Most often noted already: then the line stays shared between cores.
+        // The bit is set already in most cases. Not storing it again keeps the cache line shared between cores.
         if !self.used.load(Ordering::Relaxed) {
             self.used.store(true, Ordering::Relaxed);
         }
@@ -91,7 +98,7 @@ impl FrameState {
 
 /// All frames.
 pub(crate) struct Frames {
-    /// The first frame.
+    /// The start of the first frame.
     base: NonNull<u8>,
     /// The mapping around all frames.
     mapping: NonNull<u8>,
@@ -101,9 +108,9 @@ pub(crate) struct Frames {
     last: usize,
 }
 
-// SAFETY: the region is plain memory owned by this value; every access to a frame's bytes goes
-// through `page`, `page_mut` (which demand the frame's latch) or `optimistic` (volatile reads that
-// are thrown away unless the latch's version proves that no change ran beside them).
+// SAFETY: this value owns the region, which is plain memory. Every access to a frame's bytes goes through `page` or
+// `page_mut`, which demand the frame's latch, or through `optimistic`, whose reads are volatile. The reader discards
+// these unless the latch's version proves that no change ran beside them.
 unsafe impl Send for Frames {}
 // SAFETY: as above.
 unsafe impl Sync for Frames {}
@@ -117,7 +124,7 @@ impl Frames {
         let last = count.checked_sub(1).ok_or_else(too_large)?;
         let bytes = count.checked_mul(PAGE_SIZE).ok_or_else(too_large)?;
         let mapped = bytes.checked_add(REGION_ALIGN).ok_or_else(too_large)?;
-        // Mapped, not allocated: zeroed pages come as they are first used, and can be large ones.
+        // Mapped, not allocated: the system gives zeroed pages at their first use, and can give large ones.
         // SAFETY: a new anonymous mapping, at a place that the system chooses.
         let mapping = unsafe {
             mmap_anonymous(
@@ -150,16 +157,17 @@ impl Frames {
         self.states.len()
     }
 
-    /// What is known about a frame. Frame numbers come from this pool, or from an optimistic read
-    /// of a reference, which may be torn: those past the end give the last frame's state, and the
-    /// reader finds out by its version.
+    /// Returns the state of a frame.
+    ///
+    /// A frame number comes from this pool, or from an optimistic read of a reference, which may be torn. A number
+    /// past the end gives the last frame's state; the reader finds the error when it checks its version.
     #[inline]
     pub fn state(&self, frame: FrameId) -> &FrameState {
         // SAFETY: as many states as frames, and the number is that of a frame.
         unsafe { self.states.get_unchecked(self.index(frame)) }
     }
 
-    /// The number of a frame: of the last one, for numbers past the end.
+    /// Returns the frame number, or that of the last frame for numbers past the end.
     #[inline(always)]
     fn index(&self, frame: FrameId) -> usize {
         (frame as usize).min(self.last)
@@ -171,7 +179,7 @@ impl Frames {
         unsafe { self.base.as_ptr().add(self.index(frame) * PAGE_SIZE) }
     }
 
-    /// A frame's bytes.
+    /// Returns a frame's bytes.
     ///
     /// # Safety
     /// The caller holds the frame's latch, shared or exclusive, for as long as the reference lives.
@@ -181,7 +189,7 @@ impl Frames {
         unsafe { &*self.start(frame).cast::<Page>() }
     }
 
-    /// A frame's bytes, to be changed.
+    /// Returns a frame's bytes, to be changed.
     ///
     /// # Safety
     /// The caller holds the frame's latch exclusively for as long as the reference lives, and has
@@ -189,14 +197,14 @@ impl Frames {
     #[inline]
     #[allow(clippy::mut_from_ref)]
     pub unsafe fn page_mut(&self, frame: FrameId) -> &mut Page {
-        // SAFETY: in bounds and initialised; the exclusive latch makes the reference the only one.
-        // Optimistic readers may look at the bytes meanwhile, with volatile reads, and throw away
-        // what they saw.
+        // SAFETY: in bounds and initialised; the exclusive latch makes the reference the only one. Optimistic readers
+        // may read the bytes meanwhile, with volatile reads, and discard what they read.
         unsafe { &mut *self.start(frame).cast::<Page>() }
     }
 
-    /// Asks the processor for what a search in the frame's page will touch first: its state, the
-    /// header and the heads. The waits for them then overlap, instead of following one another.
+    /// Prefetches what a search in the frame's page reads first: the frame's state, the page's header and its heads.
+    ///
+    /// The waits for these cache lines then overlap instead of following one another.
     #[inline]
     pub fn prefetch(&self, frame: FrameId) {
         prefetch(std::ptr::from_ref(self.state(frame)).cast());
@@ -205,8 +213,10 @@ impl Frames {
         }
     }
 
-    /// Asks the processor for what a point read of a leaf will touch: its state, its header, and where the record's
-    /// head, slot and bytes are expected, if it has so many 65,536ths of the leaf's records before it.
+    /// Prefetches what a point read of a leaf reads: the frame's state, the page's header, and the record's expected
+    /// head, slot and bytes.
+    ///
+    /// `before` is the share of the leaf's records that come before the record, in 65,536ths.
     #[inline(always)]
     pub fn prefetch_record(&self, frame: FrameId, before: usize, shape: &LeafLayoutHint) {
         let page = self.start(frame).cast_const();
@@ -230,7 +240,7 @@ impl Frames {
         }
     }
 
-    /// Asks the processor for the `part`th of `parts` parts of a frame's page.
+    /// Prefetches the `part`th of `parts` parts of a frame's page.
     #[inline]
     pub fn prefetch_part(&self, frame: FrameId, part: usize, parts: usize) {
         const LINES: usize = PAGE_SIZE / 64;
@@ -241,13 +251,13 @@ impl Frames {
         }
     }
 
-    /// Asks the processor for one line of a frame's page.
+    /// Prefetches one cache line of a frame's page.
     #[inline(always)]
     fn prefetch_at(&self, frame: FrameId, at: usize) {
         prefetch(self.start(frame).wrapping_add(at.min(PAGE_SIZE - 1)));
     }
 
-    /// A frame's bytes as an optimistic reader sees them.
+    /// Returns a frame's bytes for an optimistic read.
     #[inline]
     pub fn optimistic(&self, frame: FrameId) -> OptimisticNode<'_> {
         // SAFETY: PAGE_SIZE bytes from the start lie within the region, which lives as long as
@@ -265,8 +275,9 @@ impl Drop for Frames {
     }
 }
 
-/// Asks the system to back the region with large pages: fewer misses in address translation.
-/// It may refuse; nothing depends on it.
+/// Asks the system to back the region with large pages, which reduces misses in address translation.
+///
+/// The system may refuse; nothing depends on it.
 fn ask_for_large_pages(base: NonNull<u8>, bytes: usize) {
     let whole = bytes / REGION_ALIGN * REGION_ALIGN;
     if whole == 0 {

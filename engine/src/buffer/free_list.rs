@@ -1,4 +1,4 @@
-//! Frames that are nobody's: how they are taken and given back, and new pages, which come to be in them.
+//! Free frames: how threads take and release them, and how a new page gets one.
 
 use crate::buffer::buffer_pool::BufferPool;
 use crate::buffer::frames::NO_FRAME;
@@ -21,7 +21,7 @@ impl BufferPool {
         self.free.lock().len()
     }
 
-    /// How many free frames the provider keeps at hand.
+    /// Returns how many frames the provider keeps free.
     pub fn free_target(&self) -> usize {
         (self.frames.count() / knobs::free_frames_part())
             .clamp(knobs::least_free_frames(), knobs::most_free_frames())
@@ -38,8 +38,10 @@ impl BufferPool {
         frame
     }
 
-    /// A frame of nobody's, latched. To be called without any latch: it may write a page to make
-    /// a frame free. The latch is waited for only by readers that lost their way.
+    /// Returns a free frame, latched; evicts a page if no frame is free.
+    ///
+    /// The caller must hold no latch of a page that other threads can reach, because eviction may write a page. Only
+    /// readers with an outdated frame number may hold the frame's latch for a moment.
     pub fn take_frame(&self) -> Result<ExclusiveGuard<'_>> {
         if strikes(Fault::NoFrame) {
             return Err(self.all_in_use());
@@ -69,13 +71,14 @@ impl BufferPool {
         }
     }
 
-    /// Makes so many frames free, for who needs that many pages at once: where there are fewer, one page goes for the
-    /// other, and comes again, for ever. The frames are not reserved: others may take them first. Who then comes again
-    /// with the same `waits_left` waits, so that of several at least one goes on. To be called without any latch that
-    /// others wait for.
+    /// Makes `wanted` frames free for a caller that needs that many pages at once.
+    ///
+    /// With fewer free frames its pages would evict one another again and again. The frames are not reserved: other
+    /// threads may take them first. A caller that tries again with the same `waits_left` first waits, so that at
+    /// least one of several callers makes progress. The caller must hold no latch that other threads wait for.
     ///
     /// # Errors
-    /// Why the pages of the others can't be written, or that all are in use.
+    /// Why other pages can't be written, or that all frames are in use.
     pub fn make_free(&self, wanted: usize, waits_left: &mut Option<u64>) -> Result<()> {
         let mut waits = waits_left.is_some();
         let left = waits_left.get_or_insert_with(|| self.waits.load(Ordering::Relaxed));
@@ -89,12 +92,12 @@ impl BufferPool {
             if self.free_count() >= wanted {
                 return Ok(());
             }
-            // A parent goes after its children: so as long as any goes, others may.
+            // A parent can be evicted only after its children: so as long as one page is evicted, others may follow.
             waits = evicted? == 0;
         }
     }
 
-    /// As [`BufferPool::take_frame`], for who can do without: where none is free, or can be made free at once, there is none.
+    /// Like [`BufferPool::take_frame`], but returns `None` if no frame is free and none can be made free at once.
     pub fn take_spare_frame(&self) -> Option<ExclusiveGuard<'_>> {
         if let Some(frame) = self.pop_free() {
             return Some(self.own(frame));
@@ -118,7 +121,7 @@ impl BufferPool {
         guard
     }
 
-    /// Makes a frame nobody's. Its page has been written, freed, or never was.
+    /// Makes a frame free; its page has been written or freed, or it never got one.
     pub fn release_frame(&self, guard: ExclusiveGuard<'_>) {
         let state = guard.state();
         let frame = guard.frame();
@@ -128,15 +131,16 @@ impl BufferPool {
         state.used.store(false, Ordering::Relaxed);
         state.passing.store(false, Ordering::Relaxed);
         debug_assert_eq!(state.pins.load(Ordering::Relaxed), 0);
-        // Leaving the latch raises its version: whoever still looks at the frame will notice.
+        // The guard raises the latch's version when it is dropped: so a reader that still reads the frame notices.
         drop(guard);
         pause(Pause::Held);
         self.free.lock().push(frame);
         self.freed.notify_one();
     }
 
-    /// A new page in a frame of its own, latched, its header written but for the node's fields.
-    /// It is in nobody's reach yet.
+    /// Returns a new page in a frame of its own, latched; its header is written except for the node's fields.
+    ///
+    /// No other thread can reach it yet.
     pub fn new_page(&self) -> Result<ExclusiveGuard<'_>> {
         let mut guard = self.take_frame()?;
         let id = self.store.allocate_page();
@@ -162,14 +166,14 @@ impl BufferPool {
         self.store.free_page(id);
     }
 
-    /// Frees a latched page that nothing refers to any more.
+    /// Frees a latched page to which nothing refers.
     pub fn free_latched(&self, guard: ExclusiveGuard<'_>) -> Result<()> {
         guard.prepare()?;
         self.discard_new(guard);
         Ok(())
     }
 
-    /// Makes a new page known by its id, with `pins` pins.
+    /// Enters a new page in the page table, with `pins` pins.
     pub fn register(&self, guard: &ExclusiveGuard<'_>, pins: u32) {
         let id = guard.page().0;
         let mut entries = self.table.lock(id);

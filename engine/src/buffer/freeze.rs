@@ -1,22 +1,24 @@
-//! What the layers above tell a leaf to do with a record.
+//! How the layers above change a record of a leaf, or freeze it.
 
-/// What becomes of a record after the caller has looked at it.
+/// The change that a caller asks for after it has read a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordEdit {
-    /// It stays as it is.
+    /// The record stays as it is.
     Keep,
-    /// It takes the new value (and is made, where there was none).
+    /// The record gets the new value; a missing record is created.
     Put,
-    /// It goes.
+    /// The record is removed.
     Remove,
 }
 
-/// Frees room in a full leaf before the leaf is split: values whose version header no longer tells
-/// anybody anything are shortened, and records that nobody can see any more are dropped.
+/// Frees room in a full leaf before a split.
 ///
-/// Called with the leaf latched: it must neither wait nor touch pages.
+/// The implementation shortens values whose version header no snapshot needs, and drops records that no snapshot can
+/// see. The tree calls it with the leaf latched: it must neither wait nor access pages.
 pub trait LeafFreeze: Send + Sync {
-    /// Looks at one record's value; for [`RecordEdit::Put`] `out` (empty on entry) holds the new value,
-    /// which must not be longer than the old one.
+    /// Decides about one record's value.
+    ///
+    /// For [`RecordEdit::Put`], `out` (empty on entry) holds the new value, which must not be longer than the old
+    /// one.
     fn freeze(&self, value: &[u8], out: &mut Vec<u8>) -> RecordEdit;
 }

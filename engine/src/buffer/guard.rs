@@ -20,7 +20,7 @@ pub struct SharedGuard<'a> {
 }
 
 impl<'a> SharedGuard<'a> {
-    /// Latches a frame; waits for it.
+    /// Latches a frame; waits for the latch.
     #[inline]
     pub(crate) fn lock(pool: &'a BufferPool, frame: FrameId) -> SharedGuard<'a> {
         pool.frames.state(frame).latch.lock_shared();
@@ -34,7 +34,7 @@ impl<'a> SharedGuard<'a> {
 
     pub(super) fn try_lock(pool: &'a BufferPool, frame: FrameId) -> Option<SharedGuard<'a>> {
         let locked = pool.frames.state(frame).latch.try_lock_shared();
-        // Not `then_some`: a guard made without the latch would give it back when dropped.
+        // Not `then_some`: a guard made without the latch would release it when dropped.
         locked.then(|| SharedGuard {
             pool,
             frame,
@@ -42,7 +42,7 @@ impl<'a> SharedGuard<'a> {
         })
     }
 
-    /// The pin goes with the guard.
+    /// Makes the guard own a pin, which it releases with the latch.
     pub(super) fn owning_pin(mut self) -> SharedGuard<'a> {
         self.pinned = true;
         self
@@ -52,7 +52,7 @@ impl<'a> SharedGuard<'a> {
         self.frame
     }
 
-    /// The latch's version: nothing changes the page as long as it stays.
+    /// Returns the latch's version: while it stays the same, the page does not change.
     pub(crate) fn version(&self) -> LatchVersion {
         self.state().latch.optimistic()
     }
@@ -67,24 +67,25 @@ impl<'a> SharedGuard<'a> {
         unsafe { self.pool.frames.page(self.frame) }
     }
 
-    /// The page as a node; only for pages of trees.
+    /// Returns the page as a node; only for pages of trees.
     #[inline]
     pub(crate) fn node(&self) -> Node<'_> {
         Node::new(self.bytes())
     }
 
-    /// The page's id.
+    /// Returns the page's id.
     pub fn page(&self) -> PageId {
         PageId(self.state().page.load(Ordering::Relaxed))
     }
 
-    /// The bytes after the page header ([`BODY_SIZE`] of them). Those beyond
-    /// [`ExclusiveGuard::set_used`] read as anything.
+    /// Returns the bytes after the page header ([`BODY_SIZE`] of them).
+    ///
+    /// Bytes beyond [`ExclusiveGuard::set_used`] have any value.
     pub fn body(&self) -> &[u8] {
         &self.bytes()[HEADER_SIZE..]
     }
 
-    /// How many of the body's bytes mean anything: see [`ExclusiveGuard::set_used`].
+    /// Returns how many of the body's bytes are in use: see [`ExclusiveGuard::set_used`].
     pub fn used(&self) -> usize {
         let hole = get_u16(self.bytes(), HOLE_START);
         hole.saturating_sub(HEADER_SIZE).min(BODY_SIZE)
@@ -110,7 +111,7 @@ pub struct ExclusiveGuard<'a> {
 }
 
 impl<'a> ExclusiveGuard<'a> {
-    /// The latch has been taken.
+    /// Makes a guard for a latch that the caller has taken.
     #[inline]
     fn of(pool: &'a BufferPool, frame: FrameId) -> ExclusiveGuard<'a> {
         pause(Pause::Held);
@@ -121,20 +122,20 @@ impl<'a> ExclusiveGuard<'a> {
         }
     }
 
-    /// Latches a frame; waits for it.
+    /// Latches a frame; waits for the latch.
     #[inline]
     pub(crate) fn lock(pool: &'a BufferPool, frame: FrameId) -> ExclusiveGuard<'a> {
         pool.frames.state(frame).latch.lock_exclusive();
         Self::of(pool, frame)
     }
 
-    /// Latches a frame if that takes no waiting.
+    /// Latches a frame if it can do so without waiting.
     pub(crate) fn try_lock(pool: &'a BufferPool, frame: FrameId) -> Option<ExclusiveGuard<'a>> {
         let locked = pool.frames.state(frame).latch.try_lock_exclusive();
         locked.then(|| Self::of(pool, frame))
     }
 
-    /// Latches a frame if nothing has changed since the version was noted, without waiting.
+    /// Latches a frame without waiting, if nothing has changed since the version was read.
     pub(crate) fn try_upgrade(
         pool: &'a BufferPool,
         frame: FrameId,
@@ -144,13 +145,14 @@ impl<'a> ExclusiveGuard<'a> {
         locked.then(|| Self::of(pool, frame))
     }
 
-    /// The pin goes with the guard.
+    /// Makes the guard own a pin, which it releases with the latch.
     pub(super) fn owning_pin(mut self) -> ExclusiveGuard<'a> {
         self.pinned = true;
         self
     }
 
-    /// The latch's version as it was when it was taken: that of the bytes until they are changed.
+    /// Returns the latch's version from before it was taken: that of the page's bytes until the guard's owner changes
+    /// them.
     pub(crate) fn version(&self) -> LatchVersion {
         self.state().latch.held_version()
     }
@@ -169,28 +171,31 @@ impl<'a> ExclusiveGuard<'a> {
         unsafe { self.pool.frames.page(self.frame) }
     }
 
-    /// The bytes, to be changed. Whether the change must be noted is the caller's to know: see
-    /// [`ExclusiveGuard::prepare`] and [`ExclusiveGuard::mark_dirty`].
+    /// Returns the bytes, to be changed.
+    ///
+    /// The caller decides whether it must call [`ExclusiveGuard::prepare`] before the change and
+    /// [`ExclusiveGuard::mark_dirty`].
     #[inline]
     pub(crate) fn bytes_mut(&mut self) -> &mut Page {
         // SAFETY: this guard holds the latch exclusively, and is borrowed exclusively.
         unsafe { self.pool.frames.page_mut(self.frame) }
     }
 
-    /// The page as a node; only for pages of trees.
+    /// Returns the page as a node; only for pages of trees.
     #[inline]
     pub(crate) fn node(&self) -> Node<'_> {
         Node::new(self.bytes())
     }
 
-    /// The node, to be changed.
+    /// Returns the node, to be changed.
     #[inline]
     pub(crate) fn node_mut(&mut self) -> NodeMut<'_> {
         NodeMut::new(self.bytes_mut())
     }
 
-    /// To be called before a change: saves the image if a running checkpoint needs it. While the
-    /// caller stays in the barrier, this does nothing when called again.
+    /// Saves the page's image if the running checkpoint needs it; the caller must call this before a change.
+    ///
+    /// While the caller stays in the barrier, a further call does nothing.
     #[inline]
     pub(crate) fn prepare(&self) -> Result<()> {
         let epoch = self.pool.epoch.load(Ordering::Acquire);
@@ -200,7 +205,7 @@ impl<'a> ExclusiveGuard<'a> {
         Ok(())
     }
 
-    /// Notes that the page has been changed, or will be before the guard goes.
+    /// Notes that the page has been changed, or will be before the guard is dropped.
     #[inline]
     pub(crate) fn mark_dirty(&self) {
         let state = self.state();
@@ -209,26 +214,27 @@ impl<'a> ExclusiveGuard<'a> {
         }
     }
 
-    /// The page's id.
+    /// Returns the page's id.
     pub fn page(&self) -> PageId {
         PageId(self.state().page.load(Ordering::Relaxed))
     }
 
-    /// The bytes after the page header.
+    /// Returns the bytes after the page header.
     pub fn body(&self) -> &[u8] {
         &self.bytes()[HEADER_SIZE..]
     }
 
-    /// The bytes after the page header, to be changed: saves the page's image first if a running
-    /// checkpoint needs it (the only way to fail; within one stay in the barrier it happens at the
-    /// first call only), and marks the page as changed.
+    /// Returns the bytes after the page header, to be changed, and marks the page as dirty.
+    ///
+    /// It first saves the page's image if the running checkpoint needs it. Only this can fail. While the caller stays
+    /// in the barrier, only the first call does it.
     pub fn body_mut(&mut self) -> Result<&mut [u8]> {
         self.prepare()?;
         self.mark_dirty();
         Ok(&mut self.bytes_mut()[HEADER_SIZE..])
     }
 
-    /// Says that only the body's first `used` bytes mean anything: the rest isn't written to disk.
+    /// Says that only the body's first `used` bytes are in use: the store does not write the rest.
     pub fn set_used(&mut self, used: usize) -> Result<()> {
         if used > BODY_SIZE {
             return Err(Error::Internal(format!(
@@ -256,7 +262,7 @@ impl Drop for ExclusiveGuard<'_> {
     }
 }
 
-/// A latch of either sort.
+/// A guard of either kind, shared or exclusive.
 pub(crate) trait Latched<'a>: Sized {
     fn latch(pool: &'a BufferPool, frame: FrameId) -> Self;
     fn node(&self) -> Node<'_>;
@@ -285,8 +291,10 @@ impl<'a> Latched<'a> for ExclusiveGuard<'a> {
 }
 
 impl BufferPool {
-    /// Saves a frame's image for the running checkpoint, if it needs it, before the frame is latched
-    /// exclusively along with others: meanwhile readers go on, optimistic ones without a restart.
+    /// Saves a frame's image for the running checkpoint, if needed, under a shared latch.
+    ///
+    /// The caller does this before it latches several frames exclusively: so readers continue during the write, and
+    /// optimistic ones need no restart.
     pub fn save_early(&self, frame: FrameId) -> Result<()> {
         let state = self.frames.state(frame);
         let epoch = self.epoch.load(Ordering::Acquire);
@@ -304,7 +312,7 @@ impl BufferPool {
     }
 }
 
-/// A page kept in memory: see [`crate::buffer::PoolWithThreads::pin`].
+/// A pinned page: see [`crate::buffer::PoolWithThreads::pin`].
 pub struct PinnedPage {
     pool: Arc<BufferPool>,
     frame: FrameId,
@@ -320,7 +328,7 @@ impl PinnedPage {
         self.frame
     }
 
-    /// The page's id.
+    /// Returns the page's id.
     pub fn page(&self) -> PageId {
         PageId(
             self.pool
@@ -331,12 +339,12 @@ impl PinnedPage {
         )
     }
 
-    /// Latches for reading.
+    /// Latches the page for reading.
     pub fn shared(&self) -> SharedGuard<'_> {
         SharedGuard::lock(&self.pool, self.frame)
     }
 
-    /// Latches for changing.
+    /// Latches the page for changing.
     pub fn exclusive(&self) -> ExclusiveGuard<'_> {
         ExclusiveGuard::lock(&self.pool, self.frame)
     }

@@ -1,9 +1,9 @@
 //! The hybrid latch: one word that readers may check without writing to it.
 //!
-//! Three ways in (Böttcher et al., "Scalable and Robust Latches for Database Systems", 2020):
-//! *optimistic* readers note the version, read, and ask afterwards whether it still holds; *shared*
-//! holders keep changes out; the *exclusive* holder keeps everybody out and raises the version when
-//! it leaves. Who must wait spins for a moment, then sleeps on a futex.
+//! A thread can use it in three ways (Böttcher et al., "Scalable and Robust Latches for Database Systems", 2020). An
+//! *optimistic* reader reads the version, then the data, and checks afterwards that the version still holds. *Shared*
+//! holders keep changes out. The *exclusive* holder keeps all other threads out, and raises the version when it
+//! releases the latch. A thread that must wait spins for a moment, then sleeps on a futex.
 
 use crate::ids::LatchVersion;
 use crate::knobs;
@@ -13,14 +13,14 @@ use crate::sync::atomic::{fence, AtomicU32, AtomicU64, Ordering};
 const SHARED_ONE: u64 = 1;
 const SHARED: u64 = 0xffff;
 const EXCLUSIVE: u64 = 1 << 16;
-/// Somebody sleeps.
+/// A thread sleeps until the latch is free.
 const SLEEPER: u64 = 1 << 17;
-/// Somebody sleeps who wants the latch exclusively: newcomers stay out, lest it waits for ever.
+/// A thread that wants the latch exclusively sleeps: new shared holders stay out, so that its turn comes.
 const WRITER_WAITS: u64 = 1 << 18;
 const VERSION_ONE: u64 = 1 << 19;
 const VERSION: u64 = !(VERSION_ONE - 1);
 
-/// A latch. Not fair, not recursive; holders are not recorded.
+/// A latch: neither fair nor recursive, and it does not record its holders.
 #[derive(Debug, Default)]
 pub(crate) struct Latch {
     state: AtomicU64,
@@ -29,7 +29,7 @@ pub(crate) struct Latch {
 }
 
 impl Latch {
-    /// Notes the version; waits while somebody holds the latch exclusively.
+    /// Returns the version; waits while a thread holds the latch exclusively.
     #[inline]
     pub fn optimistic(&self) -> LatchVersion {
         let state = self.state.load(Ordering::Acquire);
@@ -39,13 +39,12 @@ impl Latch {
         LatchVersion(self.wait_until(|state| state & EXCLUSIVE == 0, 0) & VERSION)
     }
 
-    /// The version that the exclusive holder has not yet raised.
+    /// Returns the version while the caller holds the latch exclusively: the one from before it took the latch.
     pub fn held_version(&self) -> LatchVersion {
         LatchVersion(self.state.load(Ordering::Relaxed) & VERSION)
     }
 
-    /// Whether nothing has changed since the version was noted: only then does what was read mean
-    /// anything.
+    /// Returns whether nothing has changed since the version was read: only then are the reads since then valid.
     #[inline]
     pub fn still(&self, version: LatchVersion) -> bool {
         // Orders the reads made so far before the load of the state.
@@ -55,7 +54,7 @@ impl Latch {
         self.state.load(Ordering::Relaxed) & (VERSION | EXCLUSIVE) == version.0
     }
 
-    /// Whether somebody sleeps until it is free.
+    /// Returns whether a thread sleeps until the latch is free.
     #[cfg(test)]
     pub fn is_slept_for(&self) -> bool {
         self.state.load(Ordering::Relaxed) & SLEEPER != 0
@@ -107,7 +106,7 @@ impl Latch {
         }
     }
 
-    /// Takes the latch exclusively if the version still holds and nobody else has it.
+    /// Takes the latch exclusively if the version still holds and no other thread has the latch.
     #[inline]
     pub fn try_upgrade(&self, version: LatchVersion) -> bool {
         let state = self.state.load(Ordering::Relaxed);
@@ -127,15 +126,15 @@ impl Latch {
                 Ordering::Relaxed,
             )
             .is_ok();
-        // Orders the taking before the changes that follow: an optimistic reader that sees one of
-        // them sees the latch taken, too.
+        // Orders the taking before the changes that follow: an optimistic reader that sees one of these changes also
+        // sees the latch taken.
         if !is_planted(PlantedFault::UnfencedChange) {
             fence(Ordering::Release);
         }
         taken
     }
 
-    /// Leaves, and makes all versions noted so far void.
+    /// Releases the latch, and makes all versions read so far invalid.
     #[inline]
     pub fn unlock_exclusive(&self) {
         let before = self
@@ -160,7 +159,7 @@ impl Latch {
         crate::sync::futex::wake_all(&self.event);
     }
 
-    /// Waits until `free` holds of the state, and returns that state.
+    /// Waits until `free(state)` is true, and returns that state.
     #[cold]
     fn wait_until(&self, free: impl Fn(u64) -> bool, mark: u64) -> u64 {
         for _ in 0..knobs::latch_spins() {
@@ -171,15 +170,15 @@ impl Latch {
             crate::sync::spin_loop();
         }
         loop {
-            // Read before the mark is set: whoever clears the mark changes the event afterwards,
-            // so that the wait below can't miss it.
+            // Read before the mark is set. The thread that clears the mark changes the event afterwards, so the wait
+            // below can't miss it.
             let event = self.event.load(Ordering::Acquire);
             let state = self.state.load(Ordering::Acquire);
             if free(state) {
                 return state;
             }
             let marked = state | SLEEPER | mark;
-            // A mark without a holder would never be cleared.
+            // A mark set while no thread holds the latch would never be cleared.
             if state & (EXCLUSIVE | SHARED) == 0 {
                 if state & WRITER_WAITS != 0 {
                     self.wake();

@@ -1,17 +1,17 @@
-//! Mini-pages of leaves that are not in memory: their keys, and the columns that are asked for.
+//! Mini-pages of leaves that are not in memory: their keys, and the columns that reads asked for.
 //!
-//! Where a table is many times larger than the pool and rows are read one by one, or a few in a row, a page of
-//! 16 KiB would be kept for what is asked for once; of the columns that queries look at several times more rows have
-//! room in the same memory (as the 2-Tree keeps hot records apart from cold pages: Zhou, Yu, Graefe and
-//! Stonebraker, "Two is Better Than One", 2023). The layers above make the copies and know what they mean;
-//! here they stand in frames of the pool, as many as the clock leaves them, each frame filled from front to
-//! back and given up as a whole.
+//! They pay where a table is many times larger than the pool and queries read single rows, or a few in a row. For one
+//! such row, the pool would keep a page of 16 KiB. In the same memory, it can keep the columns that queries ask for of
+//! several times more rows. (The 2-Tree keeps hot records apart from cold pages in the same way: Zhou, Yu, Graefe and
+//! Stonebraker, "Two is Better Than One", 2023.) The layers above build the mini-pages and know what their bytes mean.
+//! The pool stores them in frames, as many as the clock leaves them. It fills each frame from front to back, and evicts
+//! it as a whole.
 //!
 //! ```text
 //! u64 the frame's number among all that were filled · u16 where its free room begins ·
 //! per copy: u64 page · u16 bytes · the copy
 //! ```
-//! Which leaf has a copy, where, and how long it stands for the leaf: see [`crate::leaf_cache::mini_pages`].
+//! See [`crate::leaf_cache::mini_pages`]: which leaf has a mini-page, where it is, and how long it is valid.
 
 use crate::buffer::buffer_pool::BufferPool;
 use crate::buffer::frames::COPIES;
@@ -23,25 +23,26 @@ use crate::node::header::{get_u16, get_u32, get_u64, put_u16, put_u64, TREE_ID};
 use crate::planted::{is_planted, PlantedFault};
 use crate::sync::atomic::Ordering;
 
-/// The number and the room of a frame of copies.
+/// Bytes before the first mini-page of a frame: the filling's number, and where free room begins.
 const FRAME_HEADER: usize = 10;
-/// The page and the length of a copy.
+/// Bytes before each mini-page: the page and the mini-page's length.
 const COPY_HEADER: usize = 10;
 
 impl BufferPool {
-    /// The columns of which there is a copy of a page's leaf, of this tree.
+    /// Returns the columns of the mini-page of a leaf of this tree, if it has one.
     pub fn mini_page_columns(&self, page: u64, tree: u32) -> Option<u64> {
         self.mini_pages.find(page, tree).map(|kept| kept.columns)
     }
 
-    /// Whether there is a copy of a page's leaf, of this tree, with these columns.
+    /// Returns whether a leaf of this tree has a mini-page with these columns.
     pub fn has_mini_page(&self, page: u64, tree: u32, columns: u64) -> bool {
         self.mini_page_columns(page, tree)
             .is_some_and(|kept| columns & !kept == 0)
     }
 
-    /// Calls `f` with the copy of a tree's leaf that is not in memory, and the columns that are in it; `None` where
-    /// there is none with these columns, or the leaf has come meanwhile.
+    /// Calls `f` with the mini-page of a leaf that is not in memory, and with the columns in it.
+    ///
+    /// `None` if there is no mini-page with these columns, or the leaf has been loaded meanwhile.
     pub fn read_mini_page<R>(
         &self,
         place: ChildPlace,
@@ -74,21 +75,23 @@ impl BufferPool {
         Some(result)
     }
 
-    /// Whether copies are worth their room: the pool has no frames to spare.
+    /// Returns whether mini-pages are worth their room: the pool has few free frames.
     pub fn wants_mini_page(&self) -> bool {
-        // The provider makes a few more free than it must.
+        // The provider frees a few more frames than its target.
         self.free_count() <= 2 * self.free_target()
     }
 
-    /// Keeps a copy of a leaf that was seen at this version; the leaf itself is one of the first to go then.
-    /// Nothing is kept where the leaf has changed, or there is no frame for it. To be called without any latch.
+    /// Keeps a mini-page of a leaf that was read at this version; the leaf then becomes one of the first to be
+    /// evicted.
+    ///
+    /// The pool keeps nothing if the leaf has changed, or no frame is to be had. The caller must hold no latch.
     pub fn keep_mini_page(&self, page: u64, leaf: LeafSeen, columns: u64, copy: &[u8]) {
         if let Some(place) = self.place_copy(page, copy) {
             self.enter_copy(page, leaf, columns, copy.len(), place);
         }
     }
 
-    /// Makes a copy known that stands at a place that [`BufferPool::place_copy`] gave.
+    /// Makes a mini-page known that [`BufferPool::place_copy`] has stored at this place.
     pub(super) fn enter_copy(
         &self,
         page: u64,
@@ -97,14 +100,14 @@ impl BufferPool {
         len: usize,
         (filling, at): (Filling, u16),
     ) {
-        // While the leaf is latched it can't leave: nobody misses the entry then.
+        // A latched leaf can't be evicted: so no eviction misses the new entry.
         let Some(guard) = SharedGuard::try_lock(self, leaf.frame) else {
             return;
         };
         if guard.version() != leaf.version || guard.page().0 != page {
             return;
         }
-        // Who gives the frame up forgets what is known of it then: it may have gone since.
+        // The evictor removes the entries of a frame's mini-pages: this frame may have been evicted since.
         let Some(there) = SharedGuard::try_lock(self, filling.frame) else {
             return;
         };
@@ -125,7 +128,7 @@ impl BufferPool {
         self.pass(leaf.frame);
     }
 
-    /// Writes a copy into the frame that is being filled, or the next: where it stands.
+    /// Writes a mini-page into the frame that is being filled, or into a new one, and returns its place.
     pub(super) fn place_copy(&self, page: u64, copy: &[u8]) -> Option<(Filling, u16)> {
         let len = COPY_HEADER + copy.len();
         if FRAME_HEADER + len > PAGE_SIZE {
@@ -145,8 +148,8 @@ impl BufferPool {
                     return Some((*filling, at as u16));
                 }
             }
-            // Others may do the same meanwhile: then a frame stays emptier than it could.
-            // Who has asked for a row has it, and waits for no copy.
+            // Other threads may do the same at the same time: then a frame stays emptier than it could. The caller
+            // already has its row, so it must not wait to keep a mini-page.
             let mut guard = match is_planted(PlantedFault::WaitForCopy) {
                 true => self.take_frame().ok()?,
                 false => self.take_spare_frame()?,
@@ -167,7 +170,7 @@ impl BufferPool {
         None
     }
 
-    /// Latches the frame that is being filled, if it is still that and has room for so many bytes.
+    /// Latches the frame if it is still the one being filled and has `len` bytes of room.
     fn latch_filling(&self, filling: Filling, len: usize) -> Option<ExclusiveGuard<'_>> {
         if filling.used + len > PAGE_SIZE {
             return None;
@@ -177,7 +180,7 @@ impl BufferPool {
         is_it.then_some(guard)
     }
 
-    /// Gives a frame of copies up, if nobody reads there.
+    /// Evicts a frame of mini-pages, if no thread has it latched.
     pub(super) fn evict_copies(&self, frame: FrameId) -> bool {
         let Some(guard) = ExclusiveGuard::try_lock(self, frame) else {
             return false;

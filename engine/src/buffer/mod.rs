@@ -1,10 +1,12 @@
 //! The buffer pool: pages in memory, and the latches that guard them.
 //!
 //! - `frames`, `latch`, `optimistic`: the memory; with `guard` they hold the pool's unsafe code;
-//! - `with_threads` (for the layers above), `buffer_pool`, `guard`, `free_list`, `page_table`, `swip`: which page is where;
-//! - `residency`: how a page comes and goes; `read_requests`, `scan_victims`: reads that are asked for, and leaves that
-//!   are the first to go;
-//! - `mini_page`: some columns of a leaf that leaves; `freeze`: changes of a record, and of a leaf before it is split.
+//! - `with_threads` (for the layers above), `buffer_pool`, `guard`, `free_list`, `page_table`, `swip`: which page is
+//!   in which frame;
+//! - `residency`: how pages are loaded and evicted; `read_requests`: queued reads; `scan_victims`: leaves that are
+//!   evicted first;
+//! - `mini_page`: some columns of an evicted leaf; `freeze`: how a record changes, and how a full leaf is freed of
+//!   old versions before it is split.
 
 mod buffer_pool;
 mod frames;

@@ -1,8 +1,8 @@
 //! Reading a node without a latch.
 //!
-//! The page may be changed, or its frame given to another page, while it is read. So every offset
-//! read is kept inside the page, every loop is bounded by numbers read once, and whatever comes out
-//! means something only if the latch's version still holds afterwards.
+//! Other threads may change the page, or give its frame to another page, during the read. So every offset read is
+//! kept inside the page, and every loop is bounded by numbers read once. A result is valid only if the latch's
+//! version still holds afterwards.
 
 use std::cmp::Ordering;
 use std::marker::PhantomData;
@@ -17,44 +17,43 @@ use crate::node::search_key::SearchKey;
 use crate::node::value_copy::ValueCopy;
 use crate::node::vector::{Near, Vector, NEAR, NEAR_BYTES, VECTOR};
 
-/// Eight bytes from any place.
+/// A u64 that may begin at any byte.
 #[derive(Clone, Copy)]
 #[repr(C, packed)]
 struct Unaligned(u64);
 
-/// What a look at a leaf without a latch came to; like all else it means something only if the leaf's
-/// version still holds.
+/// The result of reading a leaf without a latch; it is valid only if the leaf's version still holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LeafRead {
-    /// There is no such record.
+    /// The leaf has no such record.
     Absent,
-    /// Its value is copied, or its prefix.
+    /// The value, or its prefix, was copied.
     Copied {
-        /// The leaf's newest transaction.
+        /// The newest transaction that changed a record of the leaf.
         max_txid: u64,
-        /// Where in the copy the value begins.
+        /// Where the value begins in the copy.
         from: usize,
-        /// Where it ends.
+        /// Where the value ends in the copy.
         to: usize,
     },
-    /// It takes a look with a latch.
+    /// The caller must read the leaf under a latch.
     Unclear,
 }
 
-/// Where a search goes on from an inner node.
+/// The child of an inner node in which a search continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ChildSeen {
-    /// The child's place.
+    /// The child's number in the node.
     pub at: usize,
-    /// The reference to it.
+    /// The reference to the child.
     pub word: u64,
-    /// The node's separators.
+    /// The number of the node's separators.
     n: usize,
-    /// The key's head in the node.
+    /// The head of the searched key in the node.
     head: u32,
 }
 
-/// An inner node, or a leaf, seen without a latch.
+/// An inner node or a leaf, read without a latch.
 #[derive(Clone, Copy)]
 pub(crate) struct OptimisticNode<'a> {
     start: *const u8,
@@ -67,7 +66,7 @@ impl<'a> OptimisticNode<'a> {
     /// `'a`.
     #[inline]
     pub unsafe fn new(start: *const u8) -> OptimisticNode<'a> {
-        // What is read from here on may be of any moment after the version was noted.
+        // Each read from here on may see any state of the page after the version was read.
         crate::sync::point();
         OptimisticNode {
             start,
@@ -75,15 +74,16 @@ impl<'a> OptimisticNode<'a> {
         }
     }
 
-    /// The aligned word that begins at or before `at`. Here and below, a place behind the page's end, which only a page
-    /// that changes gives, is taken for the one as far behind its begin.
+    /// Returns the aligned word that begins at or before `at`.
+    ///
+    /// Here and below, `at` is taken modulo the page size: only a page that is being changed gives a place behind its
+    /// end.
     #[inline(always)]
     fn word(&self, at: usize) -> u64 {
         const { assert!(PAGE_SIZE.is_power_of_two()) }
         let at = at & (PAGE_SIZE - 8);
-        // SAFETY: in bounds and aligned (see `new`). A writer may be changing the word: the read
-        // is volatile, any bit pattern is a u64, and the value is used for nothing but further
-        // bounded reads until the version has been checked.
+        // SAFETY: in bounds and aligned (see `new`). A writer may be changing the word: the read is volatile, and any
+        // bit pattern is a u64. Until the version has been checked, the value is used only for further bounded reads.
         unsafe { self.start.add(at).cast::<u64>().read_volatile() }
     }
 
@@ -103,7 +103,7 @@ impl<'a> OptimisticNode<'a> {
         }))
     }
 
-    /// The heads that begin at or before `at`.
+    /// Returns the heads stored from `at` on, or from an earlier place if the page ends before them.
     #[inline(always)]
     fn heads_at(&self, at: usize) -> Near {
         let at = at.min(PAGE_SIZE - NEAR_BYTES) & !3;
@@ -111,7 +111,7 @@ impl<'a> OptimisticNode<'a> {
         unsafe { Near::read_volatile(self.start.add(at)) }
     }
 
-    /// Eight bytes from any place, in memory order; zeros stand behind the page's end.
+    /// Returns eight bytes from any place, in memory order; bytes behind the page's end are zero.
     #[inline(always)]
     fn bytes_at(&self, at: usize) -> [u8; 8] {
         let from = at.min(PAGE_SIZE - size_of::<Unaligned>());
@@ -126,7 +126,7 @@ impl<'a> OptimisticNode<'a> {
         if len.max(key.len()) > 8 {
             return self.compare_long(at, len, key);
         }
-        // Zero-padded, as numbers; of two that are equal so, the shorter is the longer's prefix.
+        // Zero-padded, as numbers. If these are equal, the shorter key is a prefix of the longer.
         let first = |word: u64, len: usize| match len {
             0 => 0,
             len => word >> (64 - 8 * len) << (64 - 8 * len),
@@ -155,7 +155,8 @@ impl<'a> OptimisticNode<'a> {
         len.cmp(&key.len())
     }
 
-    /// Compares the node's prefix, of so many bytes, with as many bytes of a key: equal where the fences say so.
+    /// Compares the node's prefix of `prefix` bytes with the key's first bytes; no comparison if the fences prove
+    /// them equal.
     #[inline(always)]
     fn compare_prefix(&self, prefix: usize, key: SearchKey<'_>) -> Ordering {
         if self.u16_at(FLAGS) & usize::from(FLAG_LOOSE_PREFIX) == 0
@@ -174,7 +175,7 @@ impl<'a> OptimisticNode<'a> {
         self.compare(self.u16_at(PREFIX_OFF), prefix, front)
     }
 
-    /// The node's level; 0 for a leaf.
+    /// Returns the node's level; 0 for a leaf.
     #[inline]
     pub fn level(&self) -> u8 {
         (self.u16_at(KIND) >> 8) as u8
@@ -185,8 +186,9 @@ impl<'a> OptimisticNode<'a> {
         self.u16_at(COUNT).min(PAGE_SIZE / 16)
     }
 
-    /// The first separator ≥ `key`, whether it is equal, and the key's head in the node; see
-    /// [`OptimisticNode::child_for`] about `before`. See `Node::lower_bound`.
+    /// Returns the first separator ≥ `key`, whether it is equal, and the key's head in the node.
+    ///
+    /// See `Node::lower_bound`, and [`OptimisticNode::child_for`] about `before`.
     #[inline(always)]
     fn lower_bound(
         &self,
@@ -210,8 +212,9 @@ impl<'a> OptimisticNode<'a> {
         (at, false, head)
     }
 
-    /// The first of `n` heads, which stand from `heads` on, that is not below `head`; see
-    /// [`OptimisticNode::child_for`] about `before`.
+    /// Returns the first of the `n` heads stored from `heads` on that is not below `head`.
+    ///
+    /// See [`OptimisticNode::child_for`] about `before`.
     #[inline(always)]
     fn first_not_below(&self, n: usize, head: u32, before: Option<usize>, heads: usize) -> usize {
         let node = &UnlatchedHeads { node: self, heads };
@@ -220,14 +223,15 @@ impl<'a> OptimisticNode<'a> {
             .unwrap_or_else(|| heads::first_not_below(n, head, node))
     }
 
-    /// [`OptimisticNode::lower_bound`] from separator `base` on, which has the key's head: what follows the head
-    /// decides.
+    /// Continues [`OptimisticNode::lower_bound`] from separator `base` on, whose head equals the key's: it compares
+    /// what follows the head.
     #[inline(never)]
     fn bound_from(&self, mut base: usize, n: usize, head: u32, suffix: &[u8]) -> (usize, bool) {
         let heads = HEADER_SIZE + 8 * n;
         let slots = HEADER_SIZE + 12 * n;
         while base < n && self.u32_at(heads + 4 * base) == head {
-            // Few separators share a head, but there may be many: halve while the far one does.
+            // Most often few separators share a head, but there may be many: double the step while the separator at
+            // twice the step shares it.
             let mut step = 1;
             while base + 2 * step < n && self.u32_at(heads + 4 * (base + 2 * step)) == head {
                 step *= 2;
@@ -243,7 +247,7 @@ impl<'a> OptimisticNode<'a> {
         (base, false)
     }
 
-    /// [`OptimisticNode::lower_bound`] among separators `low..high` of equal head.
+    /// Continues [`OptimisticNode::lower_bound`] among separators `low..high`, whose heads equal the key's.
     fn bound_between(
         &self,
         slots: usize,
@@ -272,7 +276,8 @@ impl<'a> OptimisticNode<'a> {
         }
     }
 
-    /// The child that takes `key`; `before`: how many 65,536ths of the node's separators most likely are below it.
+    /// Returns the child that takes `key`; `before` is the share of the separators expected to be below it, in
+    /// 65,536ths.
     #[inline(always)]
     pub fn child_for(&self, key: SearchKey<'_>, before: Option<usize>) -> ChildSeen {
         let n = self.count();
@@ -280,7 +285,7 @@ impl<'a> OptimisticNode<'a> {
         self.child(at + usize::from(equal), n, head)
     }
 
-    /// The child that takes the keys right below `key`.
+    /// Returns the child that takes the keys right below `key`.
     #[inline]
     pub fn child_below(&self, key: SearchKey<'_>) -> ChildSeen {
         let n = self.count();
@@ -288,7 +293,7 @@ impl<'a> OptimisticNode<'a> {
         self.child(at, n, head)
     }
 
-    /// The last child.
+    /// Returns the last child.
     #[inline]
     pub fn last_child(&self) -> ChildSeen {
         let n = self.count();
@@ -305,8 +310,9 @@ impl<'a> OptimisticNode<'a> {
         ChildSeen { at, word, n, head }
     }
 
-    /// How far the key lies between the separators around its child, in 65,536ths, going by their heads; `None`
-    /// at the node's ends, where there is none on one side.
+    /// Returns where the key lies between the separators around its child, in 65,536ths, by their heads.
+    ///
+    /// `None` for the node's first and last child, which have no separator on one side.
     #[inline(always)]
     pub fn part_within(&self, child: &ChildSeen) -> Option<usize> {
         let ChildSeen { at, n, head, .. } = *child;
@@ -319,20 +325,21 @@ impl<'a> OptimisticNode<'a> {
             self.u32_at(heads + 4 * at),
         );
         let (part, whole) = (head.wrapping_sub(from), to.wrapping_sub(from));
-        // In 32 bits, whose division takes no branch.
+        // In 32 bits, where a division takes no branch.
         let shift = 16_u32.saturating_sub(whole.leading_zeros());
         let (part, whole) = ((part >> shift).min(0xffff), (whole >> shift).max(1));
         Some(((part << 16) / whole).min(0xffff) as usize)
     }
 
-    /// Notes what the leaf looks like.
+    /// Adds the leaf's layout to the hint.
     #[inline]
     pub fn note_shape(&self, shape: &mut LeafLayoutHint) {
         shape.note(self.u16_at(COUNT), self.u16_at(HOLE_END));
     }
 
-    /// Copies the value of a leaf's record, or its prefix; `before`: how many 65,536ths of the leaf's records most
-    /// likely stand before it.
+    /// Copies the value of a leaf's record, or its prefix.
+    ///
+    /// `before` is the share of the leaf's records that most likely come before it, in 65,536ths.
     #[inline(always)]
     pub fn copy_value(
         &self,
@@ -352,7 +359,7 @@ impl<'a> OptimisticNode<'a> {
         if at >= n || self.u32_at(HEADER_SIZE + 4 * at) != head {
             return LeafRead::Absent;
         }
-        // The place of the key's rest, its length with the head, and the value's.
+        // The place of the key's rest, the key's length without the prefix, and the value's length.
         let slot = |at: usize| {
             let slot = u64::from_le_bytes(self.bytes_at(HEADER_SIZE + 4 * n + 6 * at));
             let part = |shift: u32| usize::from((slot >> shift) as u16);
@@ -360,7 +367,7 @@ impl<'a> OptimisticNode<'a> {
         };
         let (mut rest, mut key_len, mut len) = slot(at);
         if key_len > HEAD || key_len != key.len_behind(prefix) {
-            // What follows the head decides.
+            // The bytes after the head decide.
             match self.equal_from(at, n, head, key.suffix(prefix)) {
                 Ok(equal) => (rest, key_len, len) = slot(equal),
                 Err(read) => return read,
@@ -377,7 +384,7 @@ impl<'a> OptimisticNode<'a> {
         }
     }
 
-    /// The leaf's record with the key, of those from the one at `at` on, which has the key's head.
+    /// Returns the leaf's record with the key, searching from the record at `at` on, whose head equals the key's.
     #[inline(never)]
     fn equal_from(
         &self,
@@ -390,7 +397,8 @@ impl<'a> OptimisticNode<'a> {
             match self.compare_tail(HEADER_SIZE + 4 * n + 6 * at, suffix) {
                 Ordering::Equal => return Ok(at),
                 Ordering::Greater => return Err(LeafRead::Absent),
-                // Another key of the same head; where there are many, a latched search halves them.
+                // Another key with the same head. If there are many, a search under a latch, which halves them, is
+                // faster.
                 Ordering::Less => at += 1,
             }
             if at >= n || self.u32_at(HEADER_SIZE + 4 * at) != head {
@@ -402,7 +410,7 @@ impl<'a> OptimisticNode<'a> {
         }
     }
 
-    /// Copies `len` bytes from `at` on, or the first of them: where they begin and end in the copy.
+    /// Copies `len` bytes from `at` on, or the first of them, and returns where they begin and end in the copy.
     #[inline(always)]
     fn copy_bytes(
         &self,
@@ -411,7 +419,7 @@ impl<'a> OptimisticNode<'a> {
         out: &mut impl ValueCopy,
     ) -> Option<(usize, usize)> {
         let into = out.room(len).filter(|room| room.len() <= PAGE_SIZE)?;
-        // What stands at the page's end is copied with what is before it.
+        // If the bytes are near the page's end, the copy begins before them.
         let first = at.min(PAGE_SIZE - into.len());
         let from = at - first;
         let to = (from + len).min(into.len());
@@ -424,10 +432,10 @@ impl<'a> OptimisticNode<'a> {
     }
 }
 
-/// The heads of a node that may change meanwhile.
+/// The heads of a node that another thread may be changing.
 struct UnlatchedHeads<'n, 'a> {
     node: &'n OptimisticNode<'a>,
-    /// Where the first stands.
+    /// Where the first head is stored.
     heads: usize,
 }
 
@@ -444,7 +452,7 @@ impl Heads for UnlatchedHeads<'_, '_> {
 
     #[inline(always)]
     fn expect(&self, i: usize) {
-        // An inner node has its children in front of the heads.
+        // An inner node stores its children before the heads.
         if self.heads != HEADER_SIZE {
             let child = self.node.start.wrapping_add(HEADER_SIZE + 8 * i);
             prefetch(child);

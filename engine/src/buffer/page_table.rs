@@ -1,7 +1,7 @@
-//! Which pages are in memory without a parent to say so: undo pages, roots, and tree pages that
-//! have been read and whose parent doesn't know yet.
+//! Which pages are in memory without a parent that refers to their frame.
 //!
-//! An entry is the right to load: while a page has one, nobody else reads it from the store.
+//! These are undo pages, roots, and tree pages that have been loaded but are not yet in their parent.
+//! [`Entry::Loading`] is a load claim. While a page has an entry, no other thread reads the page from the store.
 
 use std::collections::HashMap;
 
@@ -13,9 +13,9 @@ use crate::sync::{Condvar, Mutex, MutexGuard};
 /// Where a page without a parent is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Entry {
-    /// Somebody is reading it: whoever has this number.
+    /// A thread is reading the page; the number identifies its load claim.
     Loading(u64),
-    /// In this frame.
+    /// The page is in this frame.
     Ready(FrameId),
 }
 
@@ -25,10 +25,12 @@ pub(crate) struct Shard {
     changed: Condvar,
 }
 
-/// The table, in shards of one mutex each. A shard is locked below any latch, and nothing is
-/// waited for while it is locked, but the shard's own change.
+/// The page table, in shards of one mutex each.
+///
+/// A thread may lock a shard while it holds latches. While it has a shard locked, it waits for nothing but a change
+/// of that shard.
 pub(crate) struct PageTable {
-    /// The last number given to a reader.
+    /// The number of the last load claim.
     last: AtomicU64,
     shards: Box<[Shard]>,
 }
@@ -45,13 +47,13 @@ impl PageTable {
         }
     }
 
-    /// The entry of somebody who is about to read a page.
+    /// Returns a new load claim for a thread that is about to read pages.
     pub fn loading(&self) -> Entry {
         Entry::Loading(self.last.fetch_add(1, Ordering::Relaxed))
     }
 
     pub fn shard(&self, page: u64) -> &Shard {
-        // Ids are given out in a row: their low bits spread well.
+        // Page ids are given out in sequence: their low bits spread well.
         &self.shards[page as usize % knobs::page_table_shards()]
     }
 
@@ -65,12 +67,12 @@ impl Shard {
         self.map.lock()
     }
 
-    /// Waits until an entry has changed.
+    /// Waits until an entry of the shard has changed.
     pub fn wait(&self, entries: &mut Entries<'_>) {
         self.changed.wait(entries);
     }
 
-    /// Wakes who waits for an entry.
+    /// Wakes the threads that wait for an entry.
     pub fn notify(&self) {
         self.changed.notify_all();
     }

@@ -1,4 +1,4 @@
-//! Reads of several pages that are asked for, and wait for a thread. How they are made and served: see [`crate::buffer::residency::read_ahead`].
+//! Queued reads of several pages; see [`crate::buffer::residency::read_ahead`] for how they are made and served.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -8,32 +8,32 @@ use smallvec::SmallVec;
 use crate::ids::FrameId;
 use crate::sync::{Condvar, Mutex};
 
-/// So many pages of one request stand in place.
+/// Children of a request that are stored without a heap allocation.
 pub(super) const WITHOUT_MEMORY: usize = 32;
 
-/// Where an inner node refers to children, and their pages.
+/// Children of an inner node: the number of each child in the node, and its page id.
 pub(super) type Children = SmallVec<[(u16, u64); WITHOUT_MEMORY]>;
 
-/// Children of an inner node that are to be brought.
+/// Children of an inner node that are to be loaded.
 #[derive(Debug)]
 pub(super) struct Wanted {
     pub parent: FrameId,
-    /// The page that was in the parent's frame.
+    /// The page that was in the parent's frame when the request was made.
     pub parent_page: u64,
-    /// For a cursor that passes through, rather than for rows that are asked for.
+    /// Whether a cursor that passes through the leaves needs them, rather than a read of given rows.
     pub passing: bool,
-    /// Where the parent refers to them, and their ids.
+    /// The number of each child in the parent, and its page id.
     pub children: Children,
 }
 
-/// A read that was asked for.
+/// A queued read.
 pub(super) struct Request {
     pub wanted: Wanted,
-    /// Told when it is done.
+    /// Counted down when the request is served or dropped.
     pub done: Option<Arc<Countdown>>,
 }
 
-/// Waits for a number of reads.
+/// Counts requests that are not done, for the thread that waits for them.
 pub(super) struct Countdown {
     pub left: Mutex<usize>,
     pub none: Condvar,
@@ -61,7 +61,7 @@ pub(crate) struct Requests {
 #[derive(Default)]
 pub(crate) struct Queue {
     pub requests: VecDeque<Request>,
-    /// Threads that read.
+    /// The number of reader threads.
     pub readers: usize,
     pub stop: bool,
 }

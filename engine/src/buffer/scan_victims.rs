@@ -1,13 +1,14 @@
-//! Leaves that are the first to be evicted, for scans only passed through them.
+//! Leaves that are evicted first, because scans only passed through them.
 
 use std::collections::VecDeque;
 
 use crate::ids::FrameId;
 use crate::sync::Mutex;
 
-/// The leaves that cursors have passed through, with the pages that were in the frames. What was passed
-/// last goes first: of a table that is scanned again and again a part then stays in memory, where
-/// otherwise each leaf would go shortly before it is needed.
+/// Leaves that a scan has passed, or that have a mini-page: the frame of each, and the page that was in it.
+///
+/// The evictor takes the last leaf first: so a part of a table that is scanned again and again stays in memory. In
+/// the scan's order, each leaf would be evicted shortly before the next scan needs it.
 #[derive(Default)]
 pub(crate) struct ScanVictims(Mutex<VecDeque<(FrameId, u64)>>);
 

@@ -1,5 +1,6 @@
-//! A reference from an inner node to a child: a frame while the child is in memory, a page id while
-//! it is not ("swizzling": Graefe et al., "In-Memory Performance for Big Data", 2014).
+//! A reference from an inner node to a child: a frame while the child is in memory, a page id otherwise.
+//!
+//! This is "swizzling": Graefe et al., "In-Memory Performance for Big Data", 2014.
 
 use crate::ids::FrameId;
 
@@ -8,19 +9,19 @@ const RESIDENT: u64 = 1 << 63;
 /// A child reference, decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Child {
-    /// In memory.
+    /// The child is in memory, in this frame.
     Frame(FrameId),
-    /// In the store.
+    /// The child is in the store, with this page id.
     Page(u64),
 }
 
-/// The word for a child in memory.
+/// Returns the reference to a child in memory.
 #[inline]
 pub(crate) fn resident(frame: FrameId) -> u64 {
     RESIDENT | u64::from(frame)
 }
 
-/// What a word refers to.
+/// Decodes a child reference.
 #[inline]
 pub(crate) fn child(word: u64) -> Child {
     if word & RESIDENT != 0 {

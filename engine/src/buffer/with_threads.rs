@@ -16,37 +16,38 @@ use crate::planted::{is_planted, PlantedFault};
 use crate::store::Store;
 use crate::sync::atomic::Ordering;
 
-/// Pages in memory within one budget.
+/// A buffer pool with the threads that evict and read ahead.
 pub struct PoolWithThreads {
     pool: Arc<BufferPool>,
     threads: Vec<crate::sync::thread::JoinHandle<()>>,
 }
 
-/// Figures of the pool since it was made.
+/// Figures of the pool since it was created.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct PoolStats {
-    /// Frames in all.
+    /// All frames.
     pub frames: u64,
     /// Frames that hold no page.
     pub free: u64,
     /// Frames whose page is newer than its image in the store.
     pub dirty: u64,
-    /// Pages looked for and not found in memory.
+    /// Page requests that did not find the page in memory.
     pub misses: u64,
     /// Pages read from the store.
     pub reads: u64,
     /// Pages written to the store, by eviction and checkpoints.
     pub writes: u64,
-    /// Pages that gave up their frame.
+    /// Pages that were evicted.
     pub evictions: u64,
-    /// How often a mini-page was read instead of its leaf.
+    /// Reads that a mini-page answered instead of its leaf.
     pub mini_page_reads: u64,
 }
 
 impl PoolWithThreads {
-    /// A pool of `bytes` (at least [`crate::buffer::MIN_FRAMES`] pages' worth) above `store`. Beyond them it
-    /// takes 64 bytes a page.
+    /// Creates a pool of `bytes` (at least [`crate::buffer::MIN_FRAMES`] pages' worth) above `store`.
+    ///
+    /// The states of its frames take 64 bytes a page in addition.
     pub fn new(bytes: usize, store: Arc<Store>) -> Result<Arc<PoolWithThreads>> {
         let mut pool = PoolWithThreads::alone(bytes, store)?;
         let failed = |error| Error::io("start a thread for", "the buffer pool", error);
@@ -57,8 +58,9 @@ impl PoolWithThreads {
         Ok(Arc::new(pool))
     }
 
-    /// As [`PoolWithThreads::new`], without threads that keep frames free and read ahead: whoever needs a frame
-    /// makes it free, and pages are brought when they are needed.
+    /// Like [`PoolWithThreads::new`], but without threads that keep frames free and read ahead.
+    ///
+    /// A thread that needs a frame evicts a page itself. The pool loads pages only when they are needed.
     pub fn without_thread(bytes: usize, store: Arc<Store>) -> Result<Arc<PoolWithThreads>> {
         PoolWithThreads::alone(bytes, store).map(Arc::new)
     }
@@ -74,18 +76,17 @@ impl PoolWithThreads {
         &self.pool
     }
 
-    /// The store below.
+    /// The store that the pool reads from and writes to.
     pub fn store(&self) -> &Arc<Store> {
         &self.pool.store
     }
 
-    /// Gives the pool what freezes the records of full leaves. Once; later calls are ignored.
+    /// Sets the [`LeafFreeze`] that freezes the records of full leaves; only the first call has an effect.
     pub fn set_freeze(&self, freeze: Arc<dyn LeafFreeze>) {
-        // A second call is ignored, as documented.
         let _ = self.pool.freeze.set(freeze);
     }
 
-    /// A new page outside any tree, latched and zeroed. Call with no other latch held.
+    /// Creates a page outside any tree, zeroed and latched; the caller must hold no other latch.
     pub fn create_unparented(&self, kind: PageKind) -> Result<(PageId, ExclusiveGuard<'_>)> {
         let mut guard = self.pool.new_page()?;
         let page = guard.bytes_mut();
@@ -100,10 +101,11 @@ impl PoolWithThreads {
         self.pool.fetch(page)
     }
 
-    /// The page, latched for reading; loads it if need be.
+    /// Returns the page latched for reading, and loads it if it is not in memory.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] where it is a tree's: its bytes mean other things, and must not be changed.
+    /// [`Error::Corrupt`] if the page belongs to a tree: its bytes have another meaning, and the caller must not
+    /// change them.
     pub fn fetch_shared(&self, page: PageId) -> Result<SharedGuard<'_>> {
         let frame = self.fetch(page)?;
         let guard = SharedGuard::lock(&self.pool, frame).owning_pin();
@@ -113,7 +115,7 @@ impl PoolWithThreads {
         }
     }
 
-    /// As [`PoolWithThreads::fetch_shared`], latched for changing. Best called with no other latch held.
+    /// Like [`PoolWithThreads::fetch_shared`], but latched for changing; the caller should hold no other latch.
     pub fn fetch_exclusive(&self, page: PageId) -> Result<ExclusiveGuard<'_>> {
         let frame = self.fetch(page)?;
         let guard = ExclusiveGuard::lock(&self.pool, frame).owning_pin();
@@ -129,41 +131,46 @@ impl PoolWithThreads {
         self.pool.corrupt(page.0, what)
     }
 
-    /// The page, latched for reading, if it is in memory and no tree's: no I/O, so a leaf may be latched.
+    /// Returns the page latched for reading if it is in memory and outside any tree.
+    ///
+    /// It does no I/O, so the caller may hold the latch of a leaf.
     pub fn resident_shared(&self, page: PageId) -> Option<SharedGuard<'_>> {
         let frame = self.pool.find_resident(page)?;
         let guard = SharedGuard::lock(&self.pool, frame).owning_pin();
         is_outside_trees(guard.bytes()).then_some(guard)
     }
 
-    /// The page, latched for changing, if it is in memory and no tree's: no I/O, so a leaf may be latched.
+    /// Like [`PoolWithThreads::resident_shared`], but latched for changing.
     pub fn resident_exclusive(&self, page: PageId) -> Option<ExclusiveGuard<'_>> {
         let frame = self.pool.find_resident(page)?;
         let guard = ExclusiveGuard::lock(&self.pool, frame).owning_pin();
         is_outside_trees(guard.bytes()).then_some(guard)
     }
 
-    /// Keeps the page in memory for as long as the pin lives; its latches then cost no look-up.
+    /// Pins the page: it stays in memory while the pin lives, and latching it needs no look-up in the page table.
     pub fn pin(&self, page: PageId) -> Result<PinnedPage> {
         self.pool.pin_page(page)
     }
 
-    /// Gives a page outside any tree back. Nobody may hold a latch or a pin on it. Inside the barrier,
-    /// as any change.
+    /// Frees a page outside any tree.
+    ///
+    /// No thread may hold a latch or a pin on it. The caller must be inside the barrier, as for any change.
     pub fn free(&self, page: PageId) -> Result<()> {
         self.pool.drop_unparented(page.0)?;
         self.pool.store.free_page(page);
         Ok(())
     }
 
-    /// Starts a checkpoint; to be called while no page is being changed (inside the closed barrier),
-    /// after `Store::begin_checkpoint`, whose number `epoch` is.
+    /// Starts the checkpoint `epoch`, the number that `Store::begin_checkpoint` has returned.
+    ///
+    /// The caller must have closed the barrier, so that no thread is changing a page.
     pub fn begin_checkpoint(&self, epoch: u64) {
         self.pool.epoch.store(epoch, Ordering::Release);
     }
 
-    /// Writes every page that the checkpoint `epoch` still needs; `progress` gets the number of
-    /// pages written since its last call, now and then. Runs beside everything else.
+    /// Writes every page that the checkpoint `epoch` still needs, while other threads read and change pages.
+    ///
+    /// `progress` is called now and then with the number of pages written since its last call.
     pub fn write_checkpoint(
         &self,
         epoch: u64,
@@ -177,7 +184,7 @@ impl PoolWithThreads {
                 state.dirty.load(Ordering::Relaxed)
                     && state.image_epoch.load(Ordering::Relaxed) < epoch
             };
-            // Outside the latch this can only change from true to false for this checkpoint.
+            // Without the latch, this can change only from true to false for this checkpoint.
             if !needed() {
                 continue;
             }
@@ -198,11 +205,13 @@ impl PoolWithThreads {
         progress(written)
     }
 
-    /// For whoever is about to change rows, outside the barrier: whether the next checkpoint will find room for the
-    /// pages that become newer thereby. One load, most often; else the disk is asked for more.
+    /// Checks that the file has room to checkpoint the pages that the caller's changes will make dirty.
+    ///
+    /// A session calls this before it changes rows, outside the barrier. Most calls are one load; otherwise the store
+    /// asks the disk for more room.
     ///
     /// # Errors
-    /// [`Error::NoSpace`] when there is none: after a checkpoint, which begins by itself, there is.
+    /// [`Error::NoSpace`] if there is no room. A checkpoint starts by itself and makes room.
     #[inline]
     pub fn check_room(&self) -> Result<()> {
         match self.pool.headroom() > 0 {
@@ -223,8 +232,10 @@ impl PoolWithThreads {
         }
     }
 
-    /// Keeps room in the file for the next checkpoint; `many`: pages become newer quickly. Returns why there is
-    /// not as much as wanted. From the first call on [`PoolWithThreads::check_room`] counts.
+    /// Reserves room in the file for the next checkpoint, and returns why there is less room than wanted.
+    ///
+    /// `many` says that pages become dirty quickly. [`PoolWithThreads::check_room`] has a limit only after the first
+    /// call of this function.
     ///
     /// # Errors
     /// [`Error::Stopped`].
@@ -232,7 +243,7 @@ impl PoolWithThreads {
         let pool = &*self.pool;
         let (dirty, frames) = (pool.dirty_count() as u64, pool.frames.count() as u64);
         let room = pool.store.keep_room(dirty, frames, many)?;
-        // The disk may take its time: what has become newer meanwhile counts, too.
+        // The disk may be slow: pages that became dirty meanwhile count, too.
         let since = match is_planted(PlantedFault::CountBeforeRoom) {
             true => 0,
             false => (pool.dirty_count() as i64 - dirty as i64).max(0),
@@ -241,7 +252,7 @@ impl PoolWithThreads {
         Ok(room.short)
     }
 
-    /// Figures since the pool was made.
+    /// Returns figures since the pool was created.
     pub fn stats(&self) -> PoolStats {
         let pool = &*self.pool;
         let counters = &pool.counters;
@@ -258,7 +269,7 @@ impl PoolWithThreads {
     }
 }
 
-/// Whether a page is one that no tree has: an undo pointer may be wrong.
+/// Returns whether a page belongs to no tree; it may belong to one if an undo pointer is wrong.
 #[inline]
 fn is_outside_trees(page: &Page) -> bool {
     page[KIND] == PageKind::Undo as u8 || is_planted(PlantedFault::NodeAsUndo)

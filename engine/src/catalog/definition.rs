@@ -14,62 +14,66 @@ pub const KIND_DDL: u8 = 16;
 /// Log record kind: a table's auto-increment counter (also a [`DdlRecord`]).
 pub const KIND_COUNTER: u8 = 17;
 
-/// First byte of what this module serialises.
+/// First byte of all that this module serialises.
 const VERSION: u8 = 3;
-/// The version before, whose definitions have no [`Locking`]: it was always pessimistic.
+/// The version before, whose definitions have no [`Locking`]: they were always pessimistic.
 const VERSION_WITHOUT_LOCKING: u8 = 2;
-/// First byte of log records that programs before did not know: [`DdlRecord::CreateCounted`].
+/// First byte of [`DdlRecord::CreateCounted`], which earlier versions of the program do not know.
 const VERSION_COUNTED: u8 = 4;
-/// The same of [`DdlRecord::Names`].
+/// First byte of [`DdlRecord::Names`].
 const VERSION_NAMES: u8 = 5;
-/// The same of [`DdlRecord::User`].
+/// First byte of [`DdlRecord::User`].
 const VERSION_USER: u8 = 6;
 
 /// A tree of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TreeRoot {
-    /// Its number.
+    /// The tree's number.
     pub id: TreeId,
-    /// Its root page. Has no meaning in a log record: replay makes the trees anew.
+    /// The tree's root page.
+    ///
+    /// Has no meaning in a log record: replay creates new trees.
     pub root: PageId,
 }
 
-/// A table as the catalog keeps it.
+/// A table as the catalog stores it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Definition {
-    /// Its number, never reused.
+    /// The table's number, never reused.
     pub id: TableId,
-    /// Its name.
+    /// The table's name.
     pub name: String,
-    /// What it is.
+    /// The table's columns and keys.
     pub schema: TableSchema,
     /// The clustered tree, then one per secondary index.
     pub trees: Vec<TreeRoot>,
-    /// The tree of large values, where rows can need one.
+    /// The tree of large values, if rows can need one.
     pub large: Option<TreeRoot>,
-    /// What a conflict does. The last field: see [`VERSION_WITHOUT_LOCKING`].
+    /// How conflicts are handled.
+    ///
+    /// Must be the last field: see [`VERSION_WITHOUT_LOCKING`].
     pub locking: Locking,
 }
 
 impl Definition {
-    /// All its trees.
+    /// All trees of the table.
     pub fn all_trees(&self) -> impl Iterator<Item = &TreeRoot> {
         self.trees.iter().chain(&self.large)
     }
 
-    /// As bytes.
+    /// Serialises the definition.
     pub fn encode(&self) -> Result<Vec<u8>> {
         encode(self)
     }
 
-    /// From bytes.
+    /// Reads a serialised definition.
     pub fn decode(bytes: &[u8]) -> Result<Self> {
         let definition: Definition = decode(bytes, "table definition")?;
         definition.look_at_trees()?;
         Ok(definition)
     }
 
-    /// Whether there are as many trees as it takes.
+    /// Fails if the number of trees is not that of the indexes.
     fn look_at_trees(&self) -> Result<()> {
         let indexes = self.schema.indexes.len() + 1;
         if self.trees.len() != indexes {
@@ -92,22 +96,22 @@ pub enum DdlRecord {
     Drop(TableId),
     /// A table was renamed.
     Rename(TableId, String),
-    /// A table lost all rows: its trees are those of this definition now.
+    /// A table lost all rows, and got the trees of this definition.
     Truncate(Definition),
     /// A table's auto-increment counter is at least this.
     Counter(TableId, u64),
-    /// What a conflict in a table does was changed.
+    /// The handling of conflicts in a table was changed.
     Locking(TableId, Locking),
-    /// A table was created, and its auto-increment counter is at this: both, or neither.
+    /// A table was created with this auto-increment counter: both, or neither.
     CreateCounted(Definition, u64),
     /// A table's columns and indexes got other names.
     Names(TableId, SchemaNames),
-    /// What the program keeps with a table is this now: [`TableSchema::user`].
+    /// The bytes that the program keeps with a table were changed: [`TableSchema::user`].
     User(TableId, Vec<u8>),
 }
 
 impl DdlRecord {
-    /// As bytes.
+    /// Serialises the record.
     pub fn encode(&self) -> Result<Vec<u8>> {
         let mut bytes = encode(self)?;
         match self {
@@ -119,7 +123,7 @@ impl DdlRecord {
         Ok(bytes)
     }
 
-    /// From bytes.
+    /// Reads a serialised record.
     pub fn decode(bytes: &[u8]) -> Result<Self> {
         let what = "log record of a table definition";
         let record: DdlRecord = match bytes.split_first() {
@@ -155,8 +159,8 @@ fn decode<T: DeserializeOwned>(bytes: &[u8], what: &str) -> Result<T> {
     match bytes.split_first() {
         Some((&VERSION, rest)) => from_postcard(rest, what),
         Some((&VERSION_WITHOUT_LOCKING, rest)) => {
-            // What a definition lacks is at its end, as the definition is at a log record's; other
-            // records do not look at what follows them.
+            // The missing field is the last of a definition, and a definition is the last of a log record. Other
+            // records ignore bytes behind their end.
             let mut whole = rest.to_vec();
             whole.push(0);
             from_postcard(&whole, what)
@@ -196,7 +200,7 @@ mod tests {
             prop_assert_eq!(DdlRecord::decode(&record.encode().unwrap()).unwrap(), record);
             let record = DdlRecord::CreateCounted(definition.clone(), u64::from(id) << 20);
             let bytes = record.encode().unwrap();
-            // A program that does not know it takes it for what it is: a newer version's.
+            // A program that does not know the record must take it for a newer version's.
             prop_assert_eq!(bytes[0], VERSION_COUNTED);
             prop_assert_eq!(DdlRecord::decode(&bytes).unwrap(), record);
             let names = SchemaNames { columns: vec![definition.name.clone()], indexes: vec!["j".into()] };
@@ -209,7 +213,7 @@ mod tests {
             prop_assert_eq!(bytes[0], VERSION_USER);
             prop_assert_eq!(DdlRecord::decode(&bytes).unwrap(), record);
 
-            // As the version before wrote them.
+            // In the form of the version before.
             let definition = Definition { locking: Locking::Pessimistic, ..definition };
             let older = |mut bytes: Vec<u8>| {
                 bytes[0] = VERSION_WITHOUT_LOCKING;

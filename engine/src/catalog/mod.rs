@@ -1,9 +1,9 @@
-//! The catalog: what tables there are, kept in a tree of its own.
+//! The catalog: the definitions of all tables, stored in a tree of its own.
 //!
 //! Key: table number (u32, big-endian), chunk number (u16, big-endian). Value: a frozen record
 //! with up to [`CHUNK`] bytes of the serialised [`Definition`], which begins with a version byte.
-//! Changes are made inside the barrier and logged as [`DdlRecord`]s, so a checkpoint and a replay
-//! see each whole or not at all.
+//! Changes are made inside the barrier and logged as [`DdlRecord`]s, so a checkpoint and a replay have each as a whole
+//! or not at all.
 #![forbid(unsafe_code)]
 
 mod definition;
@@ -34,12 +34,12 @@ pub struct Catalog {
     tree: Tree,
 }
 
-/// How far the writing of a definition has come.
+/// Progress of writing a definition.
 #[derive(Debug, Default)]
 pub struct Written {
-    /// So many records have been written.
+    /// The number of records written.
     chunks: u16,
-    /// All have; those of the definition before that are more go next.
+    /// All are written; surplus records of the definition before are removed next.
     all: bool,
 }
 
@@ -50,7 +50,7 @@ fn key(table: TableId, chunk: u16) -> [u8; 6] {
     key
 }
 
-/// In how many records a definition stands.
+/// The number of records that a definition takes.
 fn count_chunks(bytes: &[u8]) -> Result<u16> {
     u16::try_from(bytes.chunks(CHUNK).len()).map_err(|_| {
         Error::TooLarge(format!(
@@ -81,17 +81,18 @@ impl Catalog {
         self.tree.root()
     }
 
-    /// The catalog's tree, for checking.
+    /// The catalog's tree, for checks.
     pub fn tree(&self) -> &Tree {
         &self.tree
     }
 
-    /// Calls `found` with all definitions, one by one, in the order of their numbers. Those that make no
-    /// sense go to `damaged`, with the error.
+    /// Calls `found` with all definitions, one by one, in the order of their numbers.
+    ///
+    /// Damaged ones go to `damaged`, with the error.
     ///
     /// # Errors
-    /// I/O errors, and pages that can't be read; [`Error::Invalid`] for a newer version's definition; what
-    /// `found` returns.
+    /// I/O errors, and pages that can't be read; [`Error::Invalid`] for a newer version's definition; errors of
+    /// `found`.
     pub fn load(
         &self,
         damaged: &mut BTreeMap<TableId, Error>,
@@ -138,17 +139,21 @@ impl Catalog {
         finish(pending)
     }
 
-    /// Refuses a definition that [`Catalog::put`] would refuse, whatever room there is.
+    /// Fails for a definition that [`Catalog::put`] would always refuse.
     pub fn check(definition: &Definition) -> Result<()> {
         count_chunks(&definition.encode()?).map(drop)
     }
 
-    /// Writes a definition, replacing the table's present one. Inside the barrier.
+    /// Writes a definition, replacing the table's present one.
+    ///
+    /// Must be called inside the barrier.
     pub fn put(&self, definition: &Definition) -> Result<()> {
         self.put_noting(definition, &mut Written::default())
     }
 
-    /// As [`Catalog::put`]. Where it fails, `written` is what [`Catalog::put_back`] needs.
+    /// As [`Catalog::put`].
+    ///
+    /// On an error, `written` has what [`Catalog::put_back`] needs.
     pub fn put_noting(&self, definition: &Definition, written: &mut Written) -> Result<()> {
         let bytes = definition.encode()?;
         let count = count_chunks(&bytes)?;
@@ -160,9 +165,10 @@ impl Catalog {
         self.remove_from(definition.id, count)
     }
 
-    /// Puts a table's definition back as it was `before`, or takes it out, when another was `written` so far. Inside
-    /// the barrier, in the same stay. Of one that was written in part only pages are touched that it has changed: on a
-    /// full disk they are in memory still, and those of the rest may not come back there.
+    /// Restores a table's definition `before`, or removes the entry, after another definition was partly `written`.
+    ///
+    /// Must be called in the same stay inside the barrier. If only a part was written, touches only pages that this has
+    /// changed: on a full disk these are still in memory, and the others may not be readable again.
     pub fn put_back(
         &self,
         table: TableId,
@@ -190,7 +196,7 @@ impl Catalog {
     }
 
     fn put_chunk(&self, table: TableId, n: u16, chunk: &[u8]) -> Result<()> {
-        // No more room than it needs: so what was there can be put back without any.
+        // No more room than it needs, so that the old record fits when it is put back.
         let room = chunk.len() + 1;
         self.tree.modify(&key(table, n), room, 0, |_, out| {
             encode_frozen(chunk, out);
@@ -198,9 +204,10 @@ impl Catalog {
         })
     }
 
-    /// Brings the pages into memory in which a table's definition stands, or would stand, and the one behind, at
-    /// which [`Catalog::put`] and [`Catalog::remove`] look. What a running checkpoint needs of them is saved. So what
-    /// can't be read or written fails before the log has the change. Inside the barrier.
+    /// Loads the pages that have or would have a table's definition, and the next one.
+    ///
+    /// [`Catalog::put`] and [`Catalog::remove`] use these pages. Saves what a running checkpoint needs of them. So a
+    /// failing read or write fails before the log has the change. Must be called inside the barrier.
     pub fn bring(&self, table: TableId) -> Result<()> {
         for chunk in 0..=u16::MAX {
             let key = key(table, chunk);
@@ -214,7 +221,9 @@ impl Catalog {
         Ok(())
     }
 
-    /// Removes a table's definition. Inside the barrier.
+    /// Removes a table's definition.
+    ///
+    /// Must be called inside the barrier.
     pub fn remove(&self, table: TableId) -> Result<()> {
         self.remove_from(table, 0)
     }

@@ -1,10 +1,10 @@
-//! A definition while nobody needs it: of many tables, most are not used most of the time.
+//! A definition in packed form, while it is not needed: of many tables, most are unused most of the time.
 
 use super::Definition;
 use crate::error::Result;
 use crate::settings::Locking;
 
-/// A definition as few bytes.
+/// A definition in few bytes.
 pub struct PackedDefinition {
     bytes: Box<[u8]>,
     locking: Locking,
@@ -19,12 +19,12 @@ impl PackedDefinition {
         })
     }
 
-    /// The whole of it.
+    /// Returns the whole definition.
     pub fn unpack(&self) -> Result<Definition> {
         Definition::decode(&self.bytes)
     }
 
-    /// What a conflict does.
+    /// How conflicts are handled.
     pub fn locking(&self) -> Locking {
         self.locking
     }

@@ -1,10 +1,9 @@
-//! Checking a closed database, or a table in use (`open_table`): checksums, tree order, and that
-//! rows and index entries agree.
+//! Checks of a closed database, or of a table in use (`open_table`): checksums, tree order, and that rows and index
+//! entries agree.
 //!
-//! What is checked is the last checkpoint's state, which is what recovery starts from, and that
-//! the log behind it can be read and decoded. Rows and entries that a transaction was changing at the
-//! checkpoint ("in flight") are checked as records, but not against each other: recovery rolls
-//! them back first.
+//! A check reads the state of the last checkpoint, from which recovery starts, and checks that the log behind it can be
+//! read and decoded. It checks rows and entries that a transaction was changing at the checkpoint ("in flight") as
+//! records, but not against each other: recovery rolls them back first.
 #![forbid(unsafe_code)]
 
 mod open_table;
@@ -32,10 +31,10 @@ use crate::txn::{ChangeReader, KIND_CHANGES, KIND_COMMIT};
 
 /// Bytes of the buffer pool that a check uses.
 const POOL_BYTES: usize = 64 << 20;
-/// A report keeps this many problems; the others are counted.
+/// The most problems that a report lists; the others are counted.
 const MOST_PROBLEMS: usize = 1000;
 
-/// What [`check`] found.
+/// Result of [`check`].
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     /// Per table: its name, and the number of entries of its clustered and secondary indexes.
@@ -48,16 +47,17 @@ pub struct Report {
     pub log_records: u64,
     /// Rows and index entries that a transaction was changing at the last checkpoint.
     pub in_flight: u64,
-    /// What is wrong, and where; empty for a sound database.
+    /// Descriptions of the damage found; empty for a sound database.
     pub problems: Vec<String>,
-    /// What is damaged without harm: the older of the two headers, which a crash may tear, and
-    /// which the next checkpoint writes anew.
+    /// Harmless damage: of the older of the two headers, which a crash may tear.
+    ///
+    /// The next checkpoint rewrites it.
     pub notes: Vec<String>,
     /// Problems beyond those in [`Report::problems`].
     pub more_problems: u64,
 }
 
-/// What [`check`] counted in a table.
+/// Counts of [`check`] for a table.
 #[derive(Clone, Debug, Default)]
 pub struct TableReport {
     /// The table's name.
@@ -66,14 +66,14 @@ pub struct TableReport {
     pub rows: u64,
     /// Per secondary index: its name and entries.
     pub indexes: Vec<(String, u64)>,
-    /// Rows and entries that are marked as deleted: purge takes them once no snapshot needs them.
+    /// Rows and entries that are marked as deleted: purge removes them once no snapshot needs them.
     pub deleted: u64,
-    /// Records of large values to which no row's newest version refers: the same.
+    /// Records of large values to which no row's newest version refers; purge removes them, too.
     pub unused_chunks: u64,
 }
 
 impl Report {
-    /// Whether nothing is wrong.
+    /// Whether the report has no problems.
     pub fn is_sound(&self) -> bool {
         self.problems.is_empty()
     }
@@ -96,7 +96,7 @@ pub fn check(dir: impl AsRef<Path>, report: &mut Report) -> Result<()> {
     check_on(RealOs::new(), dir, report)
 }
 
-/// As [`check`], on another operating system than the real one.
+/// As [`check`], on another implementation of the operating system.
 ///
 /// # Errors
 /// As [`check`].
@@ -113,7 +113,7 @@ pub fn check_on(os: Arc<dyn Os>, dir: impl AsRef<Path>, report: &mut Report) -> 
         }
     }
     if meta.is_empty() {
-        // Its creation did not come to the first checkpoint.
+        // Its creation ended before the first checkpoint.
         return Ok(());
     }
     let meta = match Meta::decode(&meta, store.path()) {
@@ -150,7 +150,7 @@ pub fn check_on(os: Arc<dyn Os>, dir: impl AsRef<Path>, report: &mut Report) -> 
     Ok(())
 }
 
-/// Decodes a record of the log: what does not decode keeps a database from being opened.
+/// Decodes a record of the log: a record that can't be decoded prevents an opening.
 fn decode(record: &LogRecord, checkpoint: Lsn, ends: &mut TransactionOutcomes) -> Result<()> {
     if is_planted(PlantedFault::CountLogRecords) {
         return Ok(());
@@ -166,8 +166,9 @@ fn decode(record: &LogRecord, checkpoint: Lsn, ends: &mut TransactionOutcomes) -
     }
 }
 
-/// What is wrong with a record of index number `index`. Who shows it may cut the end of a long text,
-/// so the key comes last.
+/// Describes a problem of a record of index number `index`.
+///
+/// The key comes last, since programs may cut the end of a long text.
 fn of_record(what: &str, layout: &Layout, index: usize, key: &[u8], text: &str) -> String {
     if is_planted(PlantedFault::WholeKeysFirst) {
         return format!("{what}: key {key:02x?}: {text}");
@@ -176,13 +177,13 @@ fn of_record(what: &str, layout: &Layout, index: usize, key: &[u8], text: &str) 
     format!("{what}: {text}; key {key}")
 }
 
-/// A key of index number `index` in words; of a long one the beginning.
+/// A key of index number `index` as text; of a long key the beginning.
 fn key_beginning(layout: &Layout, index: usize, key: &[u8]) -> String {
     let beginning = &key[..key.len().min(MOST_KEY_BYTES)];
     key_text(layout, index, beginning, beginning.len() < key.len())
 }
 
-/// The log position from which recovery would read; 0 of a database whose creation did not end.
+/// The log position from which recovery would read; 0 if the creation of the database did not end.
 ///
 /// # Errors
 /// As [`check`].

@@ -1,10 +1,9 @@
-//! Checking a table while others use it.
+//! Checks of a table while others use it.
 //!
-//! Each node of each tree is checked as it is when it is looked at: its order, and that it is the one
-//! that its parent leads to. Rows and index entries are those of one snapshot, so that what others
-//! change meanwhile makes no difference: every entry must lead to a row with the same values, and
-//! each index must have as many entries as there are rows. Pages that are in memory are not read
-//! from disk again; that is what the check of a closed database does.
+//! A check reads each node of each tree in its present state: whether its keys are in order, and whether it is the node
+//! to which its parent leads. It takes rows and index entries from one snapshot, so that changes meanwhile do not
+//! matter: every entry must lead to a row with the same values, and each index must have as many entries as there are
+//! rows. It does not read pages that are in memory from disk again; the check of a closed database does.
 
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -27,11 +26,12 @@ struct Check<'a> {
     report: &'a mut Report,
 }
 
-/// What an error of a check means: a fault in the table, or that there is no more checking. What may pass, as a pool
-/// without a free page or a read that fails, says nothing of the table.
+/// The text of an error that is a fault in the table; other errors end the check.
+///
+/// A temporary error, such as a pool without a free page or a read that fails, is no fault of the table.
 pub(super) fn fault(error: Error) -> Result<String> {
     let is_fault = match &error {
-        // The last two: what was read makes no row, entry or key.
+        // The last two: the bytes are no valid row, entry or key.
         Error::Corrupt { .. }
         | Error::Format { .. }
         | Error::Internal(_)
@@ -49,11 +49,12 @@ pub(super) fn fault(error: Error) -> Result<String> {
 }
 
 /// Checks a table as a transaction sees it, which has not been used for anything else.
-/// `interrupted` is asked at every page.
+///
+/// Calls `interrupted` at every page.
 ///
 /// # Errors
-/// [`Error::Interrupted`]; [`Error::Stopped`]; [`Error::OutOfMemory`]; those that say nothing of the table, as
-/// [`Error::Io`] of a read that fails, and [`Error::TooLarge`] where all of the buffer pool is in use.
+/// [`Error::Interrupted`]; [`Error::Stopped`]; [`Error::OutOfMemory`]; errors that are no faults of the table:
+/// [`Error::Io`] of a read that fails, and [`Error::TooLarge`] when all of the buffer pool is in use.
 pub fn check_open_table(
     table: &Arc<Table>,
     txn: &mut Transaction,
@@ -74,8 +75,7 @@ pub fn check_open_table(
     for tree in trees.all() {
         sound.push(check.structure(tree, &name)?);
     }
-    // Behind a fault of the tree that rows are in, and that entries lead to, there is nothing to
-    // compare.
+    // If the clustered tree has a fault, rows and entries can't be compared.
     if sound[0] {
         let mut found = TableReport {
             name,
@@ -108,7 +108,7 @@ impl Check<'_> {
         }
     }
 
-    /// Checks the nodes of a tree; false: there is a fault.
+    /// Checks the nodes of a tree; returns false after a fault.
     fn structure(&mut self, tree: &Tree, name: &str) -> Result<bool> {
         let (interrupted, report) = (self.interrupted, &mut *self.report);
         let result = tree.verify_in_use(&mut || {
@@ -126,7 +126,7 @@ impl Check<'_> {
         Ok(true)
     }
 
-    /// Appends the payload of a record that the snapshot has; false: it has none.
+    /// Puts the payload of a record that the snapshot sees into `out`; returns false if it sees none.
     fn see(&self, tree: &Tree, key: &[u8], out: &mut Vec<u8>) -> Result<bool> {
         out.clear();
         let found = self.txn.read(tree, key, &self.view, |payload| {
@@ -135,7 +135,7 @@ impl Check<'_> {
         Ok(found.is_some())
     }
 
-    /// Shows every record of the snapshot in an index to `look`; gives their number.
+    /// Calls `look` with every record of an index that the snapshot sees; returns their number.
     fn each(
         &mut self,
         tree: &Tree,
@@ -146,7 +146,7 @@ impl Check<'_> {
         let mut seen = 0;
         let mut image = LeafImage::new();
         let (mut key, mut payload) = (Vec::new(), Vec::new());
-        // A leaf that was merged with the one before it has what has been looked at again.
+        // A leaf that was merged with the one before it has records that this has already checked.
         let mut passed: Option<Vec<u8>> = None;
         let mut more = tree.copy_leaf(Position::First, &mut image)?;
         while more {
@@ -182,7 +182,7 @@ impl Check<'_> {
         Ok(seen)
     }
 
-    /// Decodes every column of every row, and reads what stands outside.
+    /// Decodes every column of every row, and reads values outside the rows.
     fn rows(&mut self, tree: &Tree, name: &str) -> Result<u64> {
         self.each(tree, 0, &format!("table {name}"), |check, key, payload| {
             check_row(check.table, key, payload)

@@ -1,10 +1,10 @@
-//! Checking one table: every tree by itself, then entries against rows.
+//! Checks of one table: every tree by itself, then entries against rows.
 //!
-//! Every live entry must lead to a live row with the same values in the columns that the entry
-//! gives back; and of each index as many live entries must lead to live rows as there are live rows.
-//! As no two entries of an index lead to one row with the same values, every row then has its entry.
-//! Rows in flight make no difference: whoever changes an entry has changed its row before, and a
-//! rollback goes the other way. This needs no collations, which the checking program may not have.
+//! Every live entry must lead to a live row with the same values in the columns that the entry gives back. Of each
+//! index, as many live entries must lead to live rows as there are live rows. No two entries of an index lead to one
+//! row with the same values, so every row then has its entry. Rows in flight make no difference: a transaction changes
+//! a row before its entries, and a rollback restores them in reverse order. This needs no collations, which the
+//! checking program may not have.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -25,18 +25,18 @@ use crate::table::state::TableState;
 use crate::table::{large, Table};
 use crate::tree::{LeafImage, Position, Tree};
 
-/// How the newest version of a record stands.
+/// State of the newest version of a record.
 enum Newest<'a> {
     Live(&'a [u8]),
     Deleted,
     InFlight,
 }
 
-/// Live entries of an index that are not in flight.
+/// Numbers of live entries of an index that are not in flight.
 #[derive(Default)]
 struct Entries {
     all: u64,
-    /// Those that lead to live rows that are not in flight.
+    /// Entries that lead to live rows that are not in flight.
     of_rows: u64,
 }
 
@@ -49,7 +49,7 @@ struct Check<'a> {
     used_chunks: u64,
 }
 
-/// Checks a table; returns how many pages its trees have.
+/// Checks a table; returns the number of pages of its trees.
 pub(super) fn check(
     pool: &Arc<PoolWithThreads>,
     definition: &Definition,
@@ -119,7 +119,7 @@ impl Check<'_> {
         self.report.problem(text);
     }
 
-    /// Decodes every column of every live row, and reads what stands outside.
+    /// Decodes every column of every live row, and reads values outside the rows.
     fn rows(&mut self, tree: &Tree) -> Result<u64> {
         let mut rows = 0;
         let mut image = LeafImage::new();
@@ -147,7 +147,7 @@ impl Check<'_> {
         Ok(rows)
     }
 
-    /// Adds the records of the large values to which a row refers.
+    /// Counts the records of the large values to which a row refers.
     fn count_chunks(&mut self, key: &[u8], payload: &[u8]) -> Result<()> {
         let mut values = Vec::new();
         let trees = self.table.trees.load();
@@ -229,7 +229,7 @@ impl Check<'_> {
     }
 }
 
-/// Decodes every column of a row, reads what stands outside, and compares the row with its key.
+/// Decodes every column of a row, reads values outside it, and compares the row with its key.
 pub(super) fn check_row(table: &Table, key: &[u8], payload: &[u8]) -> Result<()> {
     let trees = table.trees.load();
     let mut bytes = payload.to_vec();
@@ -243,7 +243,7 @@ pub(super) fn check_row(table: &Table, key: &[u8], payload: &[u8]) -> Result<()>
     check_key(table, key, row)
 }
 
-/// Compares a row's key with its values: up to the first part that has a collation, where the program has none.
+/// Compares a row's key with its values; without collations only up to the first part that has one.
 fn check_key(table: &Table, key: &[u8], row: RowRef<'_>) -> Result<()> {
     if table.layout.hidden || is_planted(PlantedFault::TrustRowKeys) {
         return Ok(());
@@ -269,7 +269,7 @@ fn check_key(table: &Table, key: &[u8], row: RowRef<'_>) -> Result<()> {
     Err(Error::Internal(what.into()))
 }
 
-/// Compares an index entry with the row that it leads to, whose payload is brought inside.
+/// Compares an index entry with the row that it leads to; loads the row if it is stored outside.
 pub(super) fn compare(
     table: &Table,
     index: usize,

@@ -1,4 +1,4 @@
-//! Faults that are planted in a table: each is found.
+//! Faults that are planted in a table: a check finds each.
 
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -126,7 +126,7 @@ fn a_row_that_is_none() {
 
 #[test]
 fn an_entry_that_differs_from_its_row() {
-    // The first index entry is of k = 0, id = 0: the entry of k = 0, id = 1 would be a lie.
+    // The first index entry is of k = 0, id = 0: an entry of k = 0, id = 1 would be wrong.
     let problems = problems_after(|db, table| {
         let trees = table.trees.load();
         let tree = &trees.indexes[0];
@@ -150,7 +150,7 @@ fn an_entry_that_differs_from_its_row() {
     assert_one(&problems, &["the entry differs from its row"]);
 }
 
-/// The key has the beginning of the name alone, so that the name stands in the row.
+/// The key has only the beginning of the name, so that the row stores the name.
 #[test]
 fn a_row_under_the_key_of_another() {
     let os = SimulatedOs::new(5);
@@ -217,7 +217,7 @@ fn a_record_whose_header_is_none() {
     );
 }
 
-/// Rows are in flight at the checkpoint: of changed columns with an entry and of others, deleted and new ones.
+/// Rows are in flight at the checkpoint: with changes of indexed and of other columns, deleted ones and new ones.
 #[test]
 fn a_missing_entry_beside_rows_in_flight() {
     let os = SimulatedOs::new(1);
@@ -249,7 +249,7 @@ fn a_missing_entry_beside_rows_in_flight() {
     assert_one(&check(), &["index by_k has 2996 entries for 2997 rows"]);
 }
 
-/// Who shows what is wrong may cut it: the server has 512 bytes for a warning.
+/// A program that shows a problem may cut it: the server has 512 bytes for a warning.
 #[test]
 fn what_is_wrong_stands_before_a_long_key() {
     let dir = tempfile::tempdir().unwrap();
@@ -290,7 +290,7 @@ fn a_copy_without_the_file_of_its_lock_is_checked_and_dumped() {
     Database::open(&path, Options::default()).unwrap();
 }
 
-/// A read that fails, or a pool without a free page, says nothing of the table.
+/// A read that fails, or a pool without a free page, is no fault of the table.
 #[test]
 fn what_may_pass_ends_a_check_and_is_no_fault_of_the_table() {
     let os = SimulatedOs::new(3);
@@ -305,7 +305,7 @@ fn what_may_pass_ends_a_check_and_is_no_fault_of_the_table() {
     drop(table(&db));
     db.close().unwrap();
     let db = open();
-    // Its roots are read, and no more.
+    // Only its roots are read.
     let table = db.table("t").unwrap();
     os.fail(FaultOn::Read, 0, ErrorKind::Other);
     let mut report = Report::default();

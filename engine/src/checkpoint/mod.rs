@@ -1,15 +1,14 @@
-//! When checkpoints happen, and in which order their parts run.
+//! Starts checkpoints when they are due, and orders their steps.
 //!
-//! A checkpoint is an action-consistent snapshot of all pages together with a position in the log:
-//! recovery is the last complete checkpoint, and the log from that position. It runs beside the
-//! work: only its beginning, in which it takes roots, counters and the log position, keeps row
-//! operations waiting.
+//! A checkpoint is an action-consistent snapshot of all pages, with a position in the log. Recovery uses the last
+//! complete checkpoint and the log from that position. A checkpoint runs beside other work: only its beginning, in
+//! which it takes roots, counters and the log position, keeps row operations waiting.
 //!
 //! | file | holds |
 //! |---|---|
 //! | `sequence.rs` | one checkpoint, step by step |
-//! | `mod.rs` | the thread, and what makes it run one |
-//! | `recovery_time.rs` | how much log a recovery can take on in the time that it may take |
+//! | `mod.rs` | the checkpointer's thread, and when it starts a checkpoint |
+//! | `recovery_time.rs` | how much log a recovery can replay in the time that it may take |
 #![forbid(unsafe_code)]
 
 mod recovery_time;
@@ -32,70 +31,68 @@ use crate::store::Store;
 use crate::sync::thread::JoinHandle;
 use crate::sync::{Condvar, Mutex, MutexGuard};
 
-/// What a checkpoint must hold besides pages.
+/// The parts of a checkpoint besides pages.
 #[derive(Clone, Debug, Default)]
 pub struct Captured {
-    /// Opaque to the store; comes back from `Store::open`.
+    /// Opaque to the store; `Store::open` returns it.
     pub meta: Vec<u8>,
-    /// The oldest log position that recovery from this checkpoint reads; usually `redo_from`.
+    /// The oldest log position that recovery from this checkpoint reads; usually the checkpoint's `redo_from`.
     pub keep_log_from: Lsn,
 }
 
-/// What the checkpointer needs from the layers above.
+/// The interface of the layers above for the checkpointer.
 ///
-/// Whoever implements it must not own the [`Checkpointer`], which keeps it alive.
+/// The [`Checkpointer`] keeps its source alive, so the source must not own it.
 pub trait CheckpointSource: Send + Sync {
-    /// Closes the barrier, so that no row operation and no commit runs, calls `inside`, opens it.
+    /// Closes the barrier, so that no row operation and no commit runs, calls `inside`, and opens the barrier.
     fn with_barrier_closed(&self, inside: &mut dyn FnMut() -> Result<()>) -> Result<()>;
     /// Inside the barrier: the buffer pool notes which frames the checkpoint needs.
     fn begin_pages(&self, epoch: u64);
-    /// Inside the barrier: roots, counters, active transactions, …; `redo_from` is where recovery
-    /// will begin to read the log, and must be found in `meta` again.
+    /// Inside the barrier: captures roots, counters, active transactions, …. Recovery will begin to read the log at
+    /// `redo_from`, and must find that position in `meta`.
     fn capture(&self, redo_from: Lsn) -> Result<Captured>;
-    /// Outside the barrier: writes the pages that the checkpoint needs; calls `progress` now and
-    /// then with the number of pages written since the last call.
+    /// Outside the barrier: writes the pages that the checkpoint needs. Calls `progress` repeatedly with the number of
+    /// pages written since the last call.
     fn write_pages(&self, epoch: u64, progress: &mut dyn FnMut(u64) -> Result<()>) -> Result<()>;
-    /// What an open would have to do, were the process killed now, and of that what it would have to do right after a
-    /// checkpoint, too.
+    /// The work of an opening, were the process killed now, and the part of it that remains right after a checkpoint.
     fn open_work(&self) -> OpenWork {
         OpenWork::default()
     }
-    /// Changes when an open would have more or less to do though little was logged.
+    /// A number that changes when an opening has more or less to do though little was logged.
     fn large_ends(&self) -> u64 {
         0
     }
-    /// Pages read and changed, to reckon what replay would have to read.
+    /// Pages read and dirty, to estimate what replay would have to read.
     fn page_counts(&self) -> PageCounts {
         PageCounts::default()
     }
-    /// Sees to it that the next checkpoint finds room in the data file. Returns why there is not as much as
-    /// wanted.
+    /// Keeps space in the data file for the next checkpoint; returns why there is less than wanted.
     fn keep_room(&self) -> Result<Option<Error>> {
         Ok(None)
     }
-    /// The checkpoint is over: complete, or given up (then no frame is needed by it any more).
+    /// Ends the checkpoint, complete or given up; no frame is needed for it any more.
     fn end_pages(&self, _epoch: u64, _complete: bool) {}
 }
 
-/// What makes a checkpoint start by itself.
+/// Conditions under which the checkpointer starts a checkpoint by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Triggers {
-    /// Bytes of log since the last one.
+    /// Bytes of log since the last checkpoint.
     pub log_bytes: u64,
-    /// Time since the last one, if anything was logged.
+    /// Time since the last checkpoint, if anything was logged.
     pub interval: Duration,
-    /// So much log that recovery takes longer than this.
+    /// The longest time that recovery may take; a checkpoint starts when the log would make it longer.
     pub recovery_target: Option<Duration>,
-    /// How long recoveries take beside what is reckoned.
+    /// How long recoveries take, relative to the estimate.
     pub replay_pace: ReplayPace,
 }
 
-/// What an open would have to do.
+/// The work of an opening.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OpenWork {
-    /// From the last complete checkpoint.
+    /// From the last complete checkpoint on.
     pub now: ReplayWork,
-    /// From one that is taken now.
+    /// From a checkpoint on that is taken now.
     pub standing: ReplayWork,
 }
 
@@ -104,18 +101,18 @@ pub struct OpenWork {
 pub struct PageCounts {
     /// Read from the store so far.
     pub reads: u64,
-    /// Newer in memory than in the store.
+    /// Pages that are newer in memory than in the store.
     pub dirty: u64,
 }
 
-/// What the checkpointer has done.
+/// Counters of the checkpointer, and its last outcome.
 #[derive(Clone, Debug, Default)]
 pub struct CheckpointStats {
     /// Complete checkpoints.
     pub completed: u64,
     /// Failed ones.
     pub failed: u64,
-    /// Whether one is running.
+    /// Whether a checkpoint is running.
     pub running: bool,
     /// The last complete one.
     pub last: Option<CheckpointReport>,
@@ -140,40 +137,40 @@ struct Shared {
 #[derive(Debug)]
 struct State {
     triggers: Triggers,
-    /// Number of the newest checkpoint that somebody asked for.
+    /// Number of the newest checkpoint that was asked for.
     wanted: u64,
-    /// Numbers of the newest one begun, and ended.
+    /// Numbers of the newest checkpoint begun, and of the newest ended.
     begun: u64,
     ended: u64,
     closing: bool,
     stats: CheckpointStats,
-    /// The log's end when the last one began, and when that was.
+    /// The log's end when the last checkpoint began, and when that was.
     log_end: Lsn,
     began_at: Instant,
-    /// Not before then, by itself.
+    /// The checkpointer starts none by itself before this time.
     not_before: Option<Instant>,
-    /// How much had been logged since the last one when it was last reckoned how long an open would take, and how many
-    /// transactions had ended that count by themselves.
+    /// When the time of an opening was last estimated: bytes logged since the last checkpoint, and
+    /// [`CheckpointSource::large_ends`].
     reckoned: (u64, u64),
-    /// What an open would have to do more for the time in which the last one ran.
+    /// The work that came together for an opening while the last checkpoint ran.
     meanwhile: ReplayWork,
-    /// Where the log ended at the beginning of the time in which little may be logged.
+    /// Log position and time at which the current stretch of little log began.
     quiet_from: (Lsn, Instant),
     room: Room,
 }
 
-/// How the disk's room stands.
+/// The state of the disk's space.
 #[derive(Clone, Copy, Debug, Default)]
 struct Room {
-    /// Somebody was refused any since the last checkpoint began.
+    /// A thread was refused space since the last checkpoint began.
     refused: bool,
-    /// A checkpoint would not find more than there is now.
+    /// There is less space for a checkpoint than wanted.
     short: bool,
 }
 
 impl Checkpointer {
-    /// Starts the thread. What the log holds already counts as done: after an open, the program
-    /// asks for a checkpoint if recovery replayed anything.
+    /// Starts the thread. The log's present content is not counted as new: after an opening, the caller asks for a
+    /// checkpoint if recovery replayed anything.
     pub fn start(
         store: Arc<Store>,
         log: Arc<Log>,
@@ -219,10 +216,10 @@ impl Checkpointer {
         self.shared.changed.notify_all();
     }
 
-    /// Runs a checkpoint that begins after this call, and waits for it.
+    /// Runs a checkpoint that begins after this call, and waits until it ends.
     ///
     /// # Errors
-    /// Why it failed; or that the checkpointer was shut down.
+    /// The error of that checkpoint; [`Error::Stopped`] if the checkpointer was shut down.
     pub fn now(&self) -> Result<()> {
         let mut state = self.shared.state.lock();
         let mine = state.begun + 1;
@@ -249,14 +246,14 @@ impl Checkpointer {
         }
     }
 
-    /// Counters and the last outcome.
+    /// Returns counters and the last outcome.
     pub fn stats(&self) -> CheckpointStats {
         self.shared.state.lock().stats.clone()
     }
 }
 
 impl Drop for Checkpointer {
-    /// Ends the thread, after the checkpoint that is running; runs no last one.
+    /// Ends the thread after the running checkpoint, without a last one.
     fn drop(&mut self) {
         self.end_thread();
     }
@@ -291,7 +288,7 @@ impl State {
                 && store.is_slack())
     }
 
-    /// Whether replaying what was logged would take longer than asked.
+    /// Returns whether an opening would take longer to replay the log than the target allows.
     fn is_long_to_replay(&mut self, logged: u64, source: &dyn CheckpointSource) -> bool {
         let Some(target) = self.triggers.recovery_target else {
             return false;
@@ -306,7 +303,7 @@ impl State {
         pace.is_due(target, now, self.meanwhile, standing)
     }
 
-    /// Whether little has been logged for a while.
+    /// Returns whether little has been logged for a while.
     fn is_quiet(&mut self, end: Lsn, now: Instant) -> bool {
         let (from, since) = self.quiet_from;
         if end.0.saturating_sub(from.0) >= knobs::little_log() {
@@ -317,7 +314,7 @@ impl State {
     }
 }
 
-/// Keeps room for the next checkpoint, and gives what the log has to spare for it.
+/// Keeps space for the next checkpoint; if there is too little, gives the log's spare segments back for it.
 fn keep_room(log: &Log, store: &Store, source: &dyn CheckpointSource) -> Room {
     let (log_refused, store_refused) = (log.take_refused(), store.take_refused());
     let mut kept = source.keep_room();
@@ -358,7 +355,7 @@ fn run(shared: &Shared, store: &Store, source: &dyn CheckpointSource) {
         let outcome = MutexGuard::unlocked(&mut state, || {
             let steps = || checkpoint(store, &shared.log, source);
             std::panic::catch_unwind(AssertUnwindSafe(steps)).unwrap_or_else(|_| {
-                // What the panic left half done, nobody knows.
+                // The panic may have left the checkpoint's steps half done.
                 Err(store.stop_flag().stop("a checkpoint panicked"))
             })
         });

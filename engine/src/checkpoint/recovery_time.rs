@@ -1,45 +1,44 @@
-//! How much log may come together so that an open after a crash takes no longer than asked.
+//! Estimates how much log may accumulate so that an opening after a crash takes no longer than asked.
 //!
-//! An open's time is nearly all replay and the checkpoint behind it. Both grow with the log, and with
-//! the pages that replay has to read: with all data in the cache a page is read once, with a small
-//! cache nearly once a change. So the time is reckoned from both; and as machines differ, every open
-//! that had enough to replay is measured, and what it took beside what was reckoned is kept with the
-//! checkpoints.
+//! An opening spends nearly all its time on replay and on the checkpoint behind it. Both grow with the log, and with
+//! the pages that replay has to read: once per page if all data fits the cache, nearly once per change with a small
+//! cache. So the estimate counts both. As machines differ, each opening with enough to replay is measured; the ratio of
+//! measured to estimated time is stored with the checkpoints.
 
 use std::time::Duration;
 
 use crate::ids::PAGE_SIZE;
 use crate::knobs;
 
-/// What an open after a crash would have to do.
+/// The work of an opening after a crash.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReplayWork {
     /// Bytes of log to replay.
     pub log_bytes: u64,
     /// Pages to read.
     pub page_reads: u64,
-    /// Bytes of log that are read, and not replayed.
+    /// Bytes of log that are read, but not replayed.
     pub skipped_bytes: u64,
-    /// Records of undo to take back.
+    /// Undo records to apply.
     pub undo_records: u64,
 }
 
-/// Reckoned for a byte of log: 24 MiB a second.
+/// Estimated time for a MiB of log that is replayed: 24 MiB a second.
 const NANOS_A_MEBIBYTE: u64 = 1_000_000_000 / 24;
-/// Reckoned for a byte of log that is read only, three times in all: 512 MiB a second.
+/// Estimated time for a MiB of log that is only read, three times in all: 512 MiB a second.
 const NANOS_A_SKIPPED_MEBIBYTE: u64 = 1_000_000_000 / 512;
-/// Reckoned for a record of undo whose page is in memory.
+/// Estimated time for an undo record whose page is in memory.
 const NANOS_AN_UNDO_RECORD: u64 = 700;
-/// Reckoned for a page that is read, and for another that is written to make room.
+/// Estimated time for a page that is read, and for the write of another page that makes room for it.
 const NANOS_A_PAGE: u64 = 100_000;
-/// No logged change is shorter than this, so replay reads no more pages than that allows, whatever
-/// else has been read since.
+/// No logged change is shorter than this. So replay reads at most one page per so many bytes, whatever else has been
+/// read since.
 const SHORTEST_CHANGE: u64 = 64;
-/// Of the target, the part that replay may take; the rest is for what was not foreseen.
+/// The part of the target that replay may take; the rest is for what the estimate does not foresee.
 const SHARE: f64 = 0.6;
 
 impl ReplayWork {
-    /// Work for so much log, with so many pages read and so many changed since it began.
+    /// The work for `log_bytes` of log, with the pages read, and made dirty, since that log began.
     pub fn since(log_bytes: u64, reads: u64, dirty: u64) -> Self {
         ReplayWork {
             log_bytes,
@@ -48,8 +47,8 @@ impl ReplayWork {
         }
     }
 
-    /// What an open has done that has replayed so much log, has taken so many records of undo back, and has read so
-    /// many pages in all: of these it counts no more than those two can have needed.
+    /// The work that an opening has done: replayed log, undo records applied, and all its page reads. Of the page
+    /// reads, no more are counted than the other two can have caused.
     pub fn done(log_bytes: u64, undo_records: u64, reads: u64) -> Self {
         ReplayWork {
             log_bytes,
@@ -59,8 +58,8 @@ impl ReplayWork {
         }
     }
 
-    /// The same with a rollback of so many records of undo, which stand in `bytes`, and which lead `leaves` times to another leaf;
-    /// the pool has room for `frames` pages, and the data file has `pages`. What the pool has room for is read once.
+    /// Adds a rollback of `records` undo records in `bytes` bytes of undo, which move to another leaf `leaves` times.
+    /// The pool holds `frames` pages, and the data file has `pages`. As many pages as fit the pool are read once.
     #[must_use]
     pub fn and_rollback(
         self,
@@ -81,7 +80,7 @@ impl ReplayWork {
         }
     }
 
-    /// The same with so many bytes of log more, whose pages a rollback has read before.
+    /// Adds `bytes` of log whose pages a rollback has read before.
     #[must_use]
     pub fn and_again(self, bytes: u64) -> Self {
         ReplayWork {
@@ -90,7 +89,7 @@ impl ReplayWork {
         }
     }
 
-    /// The same with so many bytes of log that are read, of which it replays its own.
+    /// Adds the reading of `bytes` of log in all; the log that is replayed is part of them.
     #[must_use]
     pub fn and_reading(self, bytes: u64) -> Self {
         ReplayWork {
@@ -109,12 +108,12 @@ impl ReplayWork {
     }
 }
 
-/// How long opens take beside what was reckoned for them, in thousandths.
+/// How long openings take relative to the estimate, in thousandths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplayPace(u64);
 
-/// Whatever was measured, the pace is taken to be between these: a machine that was busy with other
-/// things at one open must not make checkpoints follow one another without end.
+/// The pace is limited to this range, whatever was measured: one opening on a busy machine must not make checkpoints
+/// follow one another without end.
 const FASTEST: u64 = 100;
 const SLOWEST: u64 = 10_000;
 
@@ -125,17 +124,17 @@ impl Default for ReplayPace {
 }
 
 impl ReplayPace {
-    /// As it was stored.
+    /// The pace from a stored number.
     pub fn from_stored(thousandths: u64) -> Self {
         ReplayPace(thousandths.clamp(FASTEST, SLOWEST))
     }
 
-    /// As it is stored.
+    /// The number to be stored.
     pub fn thousandths(self) -> u64 {
         self.0
     }
 
-    /// An open did `work` in `took`: what is slower counts at once, what is faster by half.
+    /// The pace after an opening that did `work` in `took`: a slower one counts at once, a faster one by half.
     pub fn measured(self, work: ReplayWork, took: Duration) -> Self {
         let told_from = ReplayWork::since(knobs::replay_told_from(), 0, 0);
         if work.reckoned() < told_from.reckoned() {
@@ -146,15 +145,15 @@ impl ReplayPace {
         ReplayPace(latest.max((self.0 + latest).div_ceil(2)))
     }
 
-    /// How long an open would take.
+    /// The estimated time of an opening.
     pub fn time_of(self, work: ReplayWork) -> Duration {
         work.reckoned().mul_f64(self.0 as f64 / 1e3)
     }
 
-    /// Whether a checkpoint must begin, so that recovery takes at most `target`. `meanwhile` is what
-    /// came together while the last one ran, and will again: until a checkpoint is complete, recovery
-    /// begins at the one before. `standing` is what an open would have to do all the same, right after
-    /// a checkpoint: one that gains little beside it is not worth its writes.
+    /// Returns whether a checkpoint must begin so that recovery takes at most `target`. `meanwhile` is the work that
+    /// came together while the last checkpoint ran, and will again: recovery begins at the checkpoint before until one
+    /// is complete. `standing` is the work that remains right after a checkpoint: a checkpoint that gains little over
+    /// it is not worth its writes.
     pub fn is_due(
         self,
         target: Duration,
@@ -177,8 +176,8 @@ mod tests {
     const MIB: u64 = 1 << 20;
 
     proptest! {
-        /// A machine of any steady pace: once an open was measured, a log that makes no checkpoint due
-        /// is replayed in time.
+        /// On a machine of any steady pace, once an opening was measured: a log that makes no checkpoint due is
+        /// replayed within the target.
         #[test]
         fn the_target_is_kept_once_the_pace_is_known(
             slowness in FASTEST..SLOWEST, target in 1u64..3600,
@@ -204,8 +203,8 @@ mod tests {
             }
         }
 
-        /// Beside a long transaction recovery takes as long as asked, or a quarter more than that transaction alone;
-        /// and no checkpoint is taken for less than that quarter.
+        /// Beside a long transaction, recovery takes at most the target, or a quarter of it more than the transaction
+        /// alone. No checkpoint is taken that gains less than that quarter.
         #[test]
         fn checkpoints_beside_a_long_transaction_are_in_time_and_gain_something(
             target in 1u64..3600, bytes in 0u64..4096 * MIB, kept in 0u64..64 * 1024 * MIB,

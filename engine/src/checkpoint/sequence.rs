@@ -1,4 +1,4 @@
-//! One checkpoint, step by step.
+//! The steps of one checkpoint.
 
 use std::time::Duration;
 
@@ -9,28 +9,28 @@ use crate::knobs;
 use crate::log::{Durability, Log};
 use crate::store::Store;
 
-/// What a checkpoint did, and how long it took.
+/// The outcome of a checkpoint, and its times.
 #[derive(Clone, Debug)]
 pub struct CheckpointReport {
-    /// The store's number of it.
+    /// The checkpoint's number in the store.
     pub epoch: u64,
-    /// Where recovery begins to read the log.
+    /// The log position at which recovery begins to read.
     pub redo_from: Lsn,
     /// The log's end when the barrier opened again.
     pub log_end: Lsn,
-    /// Pages written by the walk (those that writers saved themselves not counted).
+    /// Pages that the checkpoint's own thread wrote, without those that writers saved themselves.
     pub pages: u64,
-    /// How long the barrier was closed, waiting for it not counted.
+    /// How long the barrier was closed, without the wait for it.
     pub barrier: Duration,
-    /// How long everything took.
+    /// How long the whole checkpoint took.
     pub total: Duration,
 }
 
-/// Runs one checkpoint. Only one may run at a time: the [`super::Checkpointer`] sees to that, or whoever
-/// calls this without one. During creation and recovery there is no other.
+/// Runs one checkpoint. Only one may run at a time; the [`super::Checkpointer`], or a caller without one, ensures that.
+/// During creation and recovery there is no other.
 ///
 /// # Errors
-/// Whatever failed; the last complete checkpoint stands, and work goes on unless the error is
+/// The error of the step that failed. The last complete checkpoint stays valid, and work goes on unless the error is
 /// [`Error::Stopped`].
 pub fn checkpoint(
     store: &Store,
@@ -94,13 +94,13 @@ fn steps(
         Ok(())
     })?;
 
-    // The mark at which recovery begins must be there; and the checkpoint must not know of commits
-    // that the log has lost.
+    // The mark at which recovery begins must be durable. So must all commits before it be: the checkpoint must not
+    // contain a commit that the log has lost.
     log.durable(Lsn(redo_from.0 + 1), Durability::SyncAtCommit)?;
     store.complete_checkpoint(epoch, &captured.meta)?;
 
     if let Err(error) = log.release_before(captured.keep_log_from.min(redo_from)) {
-        // The checkpoint is complete; the log is longer than it has to be.
+        // The checkpoint is complete; only the log is longer than it has to be.
         tracing::warn!("old log segments could not be recycled: {error}");
     }
     Ok(CheckpointReport {

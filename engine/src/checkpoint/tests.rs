@@ -19,7 +19,7 @@ struct Cell {
     needed: bool,
 }
 
-/// One number a page; what a buffer pool with a barrier does, in the smallest.
+/// One number per page: a minimal buffer pool with a barrier.
 struct Numbers {
     store: Arc<Store>,
     log: Arc<Log>,
@@ -93,7 +93,7 @@ impl CheckpointSource for Numbers {
     }
 
     fn end_pages(&self, _epoch: u64, _complete: bool) {
-        // Images that were still current are found at their places also when it was given up.
+        // Images that were still current stay in their places, also after the checkpoint was given up.
         for cell in self.cells.lock().values_mut() {
             cell.needed = false;
         }
@@ -162,7 +162,7 @@ fn start(numbers: &Arc<Numbers>, log_bytes: u64) -> Checkpointer {
     .unwrap()
 }
 
-/// Which page the `step`-th change goes to.
+/// The page of the `step`-th change.
 fn page_at(step: u64) -> u64 {
     1 + step.wrapping_mul(0x9E37_79B9) % 50
 }
@@ -188,7 +188,7 @@ fn a_crash_at_any_moment_finds_every_promised_change() {
                 checkpointer.now().unwrap();
             }
         }
-        // The checkpointer is at it, or not.
+        // The checkpointer may be running a checkpoint.
         let found = recover(&os.crash(seed));
         let last = found.values().copied().max().unwrap_or_default();
         assert!(last >= promised, "change {promised} is lost, {last} is not");
@@ -219,7 +219,7 @@ fn the_log_stays_short_and_a_shutdown_leaves_nothing_to_replay() {
     let os = SimulatedOs::new(1);
     let numbers = create(&os);
     let checkpointer = start(&numbers, u64::MAX);
-    // Shaken, time may bring further checkpoints.
+    // In shaken builds, time may bring further checkpoints.
     let alone = !knobs::SHAKEN;
     for round in 0..10 {
         for step in 0..1000 {
@@ -269,7 +269,7 @@ fn a_failed_checkpoint_is_reported_and_a_later_one_succeeds() {
     let checkpointer = start(&numbers, u64::MAX);
     numbers.set(1, 1).unwrap();
     checkpointer.now().unwrap();
-    // More than the room that is kept takes: this source does not say what it has changed.
+    // More than the kept space: this source does not report its dirty pages.
     for page in 1..=4_000 {
         numbers.set(page, 7).unwrap();
     }
@@ -294,7 +294,7 @@ fn a_failed_checkpoint_is_reported_and_a_later_one_succeeds() {
     assert_eq!(found.get(&1), Some(&7));
 }
 
-/// A source whose barrier does not close.
+/// A source with a barrier that does not close.
 struct Open;
 
 impl CheckpointSource for Open {

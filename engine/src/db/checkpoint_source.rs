@@ -1,4 +1,4 @@
-//! What a checkpoint takes from the layers of an open database.
+//! The state that a checkpoint takes from the layers of an open database.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,18 +19,18 @@ pub(super) struct Source {
     shared: Arc<Shared>,
     tables: Arc<Tables>,
     pool: Arc<PoolWithThreads>,
-    /// Taken when the barrier was closed, until `capture` asks for it.
+    /// State of the moment when the barrier was closed, until `capture` takes it.
     taken: Mutex<Option<(Numbers, txn::Captured)>>,
     replay_pace: Mutex<ReplayPace>,
     reads: Mutex<PageReads>,
 }
 
-/// Pages read so far when checkpoints began.
+/// Numbers of page reads at the beginning of checkpoints.
 #[derive(Default)]
 struct PageReads {
-    /// The last complete one.
+    /// Of the last complete checkpoint.
     complete: u64,
-    /// The last one.
+    /// Of the last checkpoint.
     begun: u64,
 }
 
@@ -46,18 +46,18 @@ impl Source {
         }
     }
 
-    /// What checkpoints from now on keep of how slow opens are.
+    /// Sets the duration of openings that checkpoints store from now on.
     pub fn set_replay_pace(&self, pace: ReplayPace) {
         *self.replay_pace.lock() = pace;
     }
 
-    /// How long an open would take, were the process killed now.
+    /// How long an opening would take if the process were killed now.
     pub fn recovery_time(&self) -> Duration {
         let pace = *self.replay_pace.lock();
         pace.time_of(self.open_work().now)
     }
 
-    /// In the order of the tables' numbers.
+    /// The counters, in the order of the tables' numbers.
     fn counters(&self) -> Vec<Counters> {
         let mut counters = Vec::new();
         self.shared.registry.each_counted(|table, rows, next_auto| {
@@ -74,7 +74,7 @@ impl Source {
 
 impl CheckpointSource for Source {
     fn with_barrier_closed(&self, inside: &mut dyn FnMut() -> Result<()>) -> Result<()> {
-        // Definitions change with this mutex held, and then inside the barrier: the same order.
+        // A change of definitions takes this mutex and then enters the barrier: the same order.
         let reads = self.pool.stats().reads;
         self.reads.lock().begun = reads;
         let numbers = self.tables.numbers.lock();

@@ -1,4 +1,4 @@
-//! Who runs, who holds which row, who waits for whom: with the names of tables and indexes.
+//! Running transactions, row locks and waits, with the names of tables and indexes.
 
 use std::sync::Arc;
 
@@ -7,69 +7,75 @@ use crate::lock::{DeadlockMember, LockMode, RowName};
 use crate::table::Table;
 use crate::txn::{tree_of_counter, LockExtent, LockWait, TransactionEntry};
 
-/// How many locks an [`Inspection`] lists at most, about.
+/// About the most locks that an [`Inspection`] lists.
 const MOST_LOCKS: usize = 100_000;
 
 /// A row by its table, index and key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NamedRow {
-    /// The table's name; empty when it is dropped by now.
+    /// The table's name; empty if the table was dropped.
     pub table: String,
-    /// The index: "PRIMARY" for the clustered one; empty for the lock of the table's auto-increment
-    /// counter, whose key reads "AUTO_INC".
+    /// The index: "PRIMARY" for the clustered one.
+    ///
+    /// Empty for the lock of the table's auto-increment counter, whose key is "AUTO_INC".
     pub index: String,
-    /// The values of the key, separated by commas; what is not text is in hexadecimal; "…" stands
-    /// for the end of a long key.
+    /// The values of the key, separated by commas: bytes that are no text in hexadecimal, "…" for the end of a long
+    /// key.
     pub key: String,
 }
 
-/// A lock held or waited for.
+/// A lock that a transaction holds or waits for.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Lock {
     /// The lock's number: that of its row.
     pub lock: u64,
-    /// Whose it is: a [`TransactionEntry::id`].
+    /// The transaction, by its [`TransactionEntry::id`].
     pub transaction: u64,
-    /// The row. A range's key says which keys are within, as in "5 <= key < 10".
+    /// The row.
+    ///
+    /// For a range, the key describes the keys within, as in "5 <= key < 10".
     pub row: NamedRow,
-    /// Whether it locks a range of keys, those that do not exist among them.
+    /// Whether it locks a range of keys, including keys that do not exist.
     pub is_range: bool,
     /// Shared or exclusive.
     pub mode: LockMode,
-    /// Held, or only waited for.
+    /// Whether the transaction holds it, rather than waits for it.
     pub granted: bool,
 }
 
-/// What [`Database::inspect`] gives. Its parts are each true for a moment, but not all for the same
-/// one: work goes on meanwhile.
+/// Result of [`Database::inspect`].
+///
+/// Each part is true for a moment, but not all for the same one: work goes on meanwhile.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Inspection {
     /// Transactions that have a snapshot, have locked or have written, by number.
     pub transactions: Vec<TransactionEntry>,
-    /// Row locks that stand in the lock table. A row that its writer holds just by having written
-    /// it is listed when somebody waits for it.
+    /// Row locks in the lock table.
+    ///
+    /// A row that a transaction has locked only by writing it is listed if another transaction waits for it.
     pub locks: Vec<Lock>,
-    /// Who waits for whom.
+    /// The transactions that wait, and those that they wait for.
     pub waits: Vec<LockWait>,
-    /// There are more than 100,000 locks; the others are not listed.
+    /// Whether there are more than 100,000 locks; the others are not listed.
     pub truncated: bool,
 }
 
-/// A deadlock that was found and broken.
+/// A deadlock that was found and resolved.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Deadlock {
-    /// When, in microseconds since 1970.
+    /// The time, in microseconds since 1970.
     pub at_us: u64,
-    /// Each waits for a row that the next one holds, and the last for one of the first. Of long
-    /// circles the first 16 and the victim.
+    /// Each member waits for a row that the next one holds, and the last for a row of the first.
+    ///
+    /// Of a longer circle, the first 16 members and the victim.
     pub members: Vec<(DeadlockMember, NamedRow)>,
-    /// How many transactions the circle had.
+    /// The number of transactions in the circle.
     pub length: usize,
-    /// Which of the members was rolled back.
+    /// The member that was rolled back.
     pub victim: usize,
 }
 
@@ -129,7 +135,7 @@ impl Database {
         NamedRow { key, ..begin }
     }
 
-    /// `last` keeps the table found last: rows of one table often follow one another.
+    /// `last` has the table found last: rows of one table often follow one another.
     fn named(&self, row: &RowName, last: &mut Option<Arc<Table>>) -> NamedRow {
         let counter = tree_of_counter(row.tree());
         let tree = counter.unwrap_or(row.tree());
@@ -137,7 +143,7 @@ impl Database {
             .as_ref()
             .is_some_and(|table| table.index_name(tree).is_some());
         if !known {
-            // An error of opening it is one of that table's users; here it just has no name.
+            // An error of opening the table matters to its users; here the table only has no name.
             *last = self.shared.registry.table_of_tree(tree).ok().flatten();
         }
         match last {

@@ -1,4 +1,4 @@
-//! Opening a database: its layers put together, recovery, and the threads that run beside it.
+//! Opening a database: it puts the layers together, recovers, and starts the threads.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -26,26 +26,25 @@ use crate::table::registry::{Counted, Registry};
 use crate::table::shared::{RowCounters, Scans, Shared};
 use crate::txn::TransactionManager;
 
-/// Least bytes of the buffer pool, of the log between checkpoints, and of the log kept for a transaction.
+/// Least size of the buffer pool, of the log between checkpoints, and of the log kept for a transaction.
 const LEAST_BYTES: u64 = 1 << 20;
 
-/// Longest time for a recovery that can be asked for.
+/// The longest recovery target.
 const LONGEST_RECOVERY: Duration = Duration::from_secs(3600);
 
 impl Database {
-    /// Opens the database in a directory, creating both when they do not exist (see
-    /// [`Options::create`]), and recovers it: after this returns, exactly the committed
-    /// transactions are there.
+    /// Opens the database in a directory and recovers it: it then has exactly the committed transactions.
+    ///
+    /// Creates directory and database if they do not exist (see [`Options::create`]).
     ///
     /// # Errors
-    /// [`Error::InUse`], [`Error::Format`], [`Error::Corrupt`], [`Error::Io`],
-    /// [`Error::Invalid`] for options out of range, [`Error::NotFound`] when there is no database
-    /// and none shall be created.
+    /// [`Error::InUse`], [`Error::Format`], [`Error::Corrupt`], [`Error::Io`], [`Error::Invalid`] for options out of
+    /// range, [`Error::NotFound`] if there is no database and `options` forbid to create one.
     pub fn open(dir: impl AsRef<Path>, options: Options) -> Result<Database> {
         Database::open_on(RealOs::new(), dir, options)
     }
 
-    /// As [`Database::open`], on another operating system than the real one.
+    /// As [`Database::open`], on another implementation of the operating system.
     ///
     /// # Errors
     /// As [`Database::open`].
@@ -55,7 +54,7 @@ impl Database {
         if Store::exists(&*os, dir)? {
             let (store, meta) = Store::open(os.clone(), dir)?;
             if meta.is_empty() {
-                // Its creation did not come to the first checkpoint: nothing is in it.
+                // Its creation ended before the first checkpoint: it is empty.
                 if !options.create && !is_planted(PlantedFault::CreateAnyway) {
                     return Err(no_database(dir));
                 }
@@ -72,7 +71,7 @@ impl Database {
         Database::start_new(os, dir, store, options)
     }
 
-    /// With nothing in the file yet.
+    /// Starts a database whose file is empty.
     fn start_new(os: Arc<dyn Os>, dir: &Path, store: Store, options: Options) -> Result<Database> {
         let mut log_options = LogOptions::new(store.database_id(), store.stop_flag().clone())
             .sized_for(options.log_bytes);
@@ -91,7 +90,7 @@ impl Database {
         parts.finish(dir, catalog, Numbers::default(), &options, None)
     }
 
-    /// From the last checkpoint.
+    /// Starts a database from its last checkpoint.
     fn start(
         os: Arc<dyn Os>,
         dir: &Path,
@@ -114,11 +113,11 @@ impl Database {
         let files = Arc::new(files);
         let quarantine = files.load_read()?;
         let log = Log::open(os, &dir.join(LOG_DIR), log_options, meta.log_from())?;
-        // Nothing was changed so far: a newer version's files stay as they are.
+        // Changes nothing before this point, so that files of a newer version stay as they are.
         store.free_lost()?;
         let parts = Parts::new(pool, log, &options)?;
         for (id, packed) in definitions {
-            // They are in the order of the tables' numbers.
+            // The counters are in the order of the tables' numbers.
             let counters = meta.counters.binary_search_by_key(&id, |c| c.table);
             let (rows, next_auto) = counters.map_or((0, 1), |at| {
                 let counters = &meta.counters[at];
@@ -151,7 +150,7 @@ pub(super) fn check_bytes(name: &str, value: u64) -> Result<()> {
     )))
 }
 
-/// Refuses numbers of threads that a scan can't have.
+/// Refuses a number of scan threads out of range.
 pub(super) fn check_scan_threads(threads: usize) -> Result<()> {
     if (1..=MOST_SCAN_THREADS).contains(&threads) {
         return Ok(());
@@ -168,8 +167,9 @@ fn no_database(dir: &Path) -> Error {
     }
 }
 
-/// Refuses a directory in which there is a log without a data file. A creation makes the data file first, so that file
-/// has been lost, and what the log has is perhaps wanted.
+/// Refuses a directory with a log but without a data file.
+///
+/// A creation makes the data file first. So the data file has been lost, and the log may be wanted.
 fn check_no_log(os: &dyn Os, dir: &Path) -> Result<()> {
     let log = dir.join(LOG_DIR);
     if !os.exists(&log)? || is_planted(PlantedFault::ReplaceLostLog) {
@@ -177,7 +177,7 @@ fn check_no_log(os: &dyn Os, dir: &Path) -> Result<()> {
     }
     let is_segment = |name: &String| name.parse::<u64>().is_ok();
     let is_there = os.list(&log)?.iter().any(is_segment);
-    // Another process may have created both since the data file was looked for.
+    // Another process may have created both after this one looked for the data file.
     match is_there && !Store::exists(os, dir)? {
         true => Err(Error::Format {
             file: log,
@@ -226,7 +226,7 @@ fn pool_of(os: &dyn Os, mut store: Store, options: &Options) -> Result<Arc<PoolW
     }
 }
 
-/// The layers of a database that is being opened.
+/// The lower layers of a database that is being opened.
 struct Parts {
     pool: Arc<PoolWithThreads>,
     shared: Arc<Shared>,
@@ -261,7 +261,7 @@ impl Parts {
         Ok(Parts { pool, shared })
     }
 
-    /// Recovers, takes a checkpoint if there is room for one, starts the threads.
+    /// Recovers, takes a checkpoint if there is room for one, and starts the threads.
     fn finish(
         self,
         dir: &Path,
@@ -273,7 +273,8 @@ impl Parts {
         let shared = self.shared.clone();
         let opened = self.recover_and_start(dir, catalog, numbers, options, state);
         if opened.is_err() {
-            // They would keep what they belong to, and that the files and the directory's lock.
+            // Otherwise prepared transactions and threads would keep the layers, and so the files and the directory's
+            // lock.
             shared.transactions.shutdown();
             shared.prepared.close();
         }
@@ -330,8 +331,8 @@ impl Parts {
         let source = Arc::new(Source::new(shared.clone(), tables.clone(), pool.clone()));
         let store = pool.store();
         let is_behind = match checkpoint::checkpoint(store, &shared.log, &*source) {
-            // The log has everything, as between any two checkpoints: the next opening does the same again. Only where
-            // the file says that it takes this program's version: an earlier one would lose what the log has of it.
+            // The log has everything, as between two checkpoints: the next opening recovers the same way. Only if the
+            // file requires this program's version: an earlier version would lose what the log has of this one.
             Err(error @ Error::NoSpace { .. })
                 if meta.is_some_and(|meta| meta.is_current)
                     && !is_planted(PlantedFault::OpenOnlyWithRoom) =>
@@ -345,8 +346,8 @@ impl Parts {
             }
         };
         if meta.is_none() {
-            // Now both headers lead to a checkpoint: should one get lost, the database isn't taken
-            // for one whose creation never ended.
+            // Both headers then have a checkpoint. If one header gets lost, an opening does not take the database for
+            // one whose creation never ended.
             checkpoint::checkpoint(store, &shared.log, &*source)?;
         }
         if let Some(meta) = meta {

@@ -1,4 +1,4 @@
-//! Checkpoints that programs ask for, where something else comes between their steps.
+//! Checkpoints that programs request, and openings, with another event between their steps.
 
 mod damage;
 mod long_transactions;
@@ -79,8 +79,10 @@ fn count(db: &Database) -> u64 {
     rows
 }
 
-/// Two threads ask for a checkpoint at once. Between them a transaction ends that was running when the first began,
-/// its undo goes, and another begins: what one has noted of transactions is not what the other's pages have.
+/// Two threads request a checkpoint at once.
+///
+/// Between the two, a transaction that was running when the first began ends, its undo is freed, and another
+/// transaction begins. Each checkpoint must store the transactions that match its own pages.
 #[test]
 fn of_two_checkpoints_at_once_each_has_its_own_pages() {
     let os = SimulatedOs::new(1);
@@ -98,7 +100,7 @@ fn of_two_checkpoints_at_once_each_has_its_own_pages() {
             let begins = insert(&beside, 20..30);
             let waits = beside.checkpointing.try_lock().is_none();
             let second = std::thread::spawn(move || beside.checkpoint());
-            // It comes now, unless it has to wait.
+            // The second checkpoint comes now, unless it has to wait.
             while !waits && !second.is_finished() {
                 std::thread::yield_now();
             }
@@ -114,7 +116,7 @@ fn of_two_checkpoints_at_once_each_has_its_own_pages() {
     assert_eq!(count(&open(&os.crash(3))), 30);
 }
 
-/// Several threads, and no particular moment.
+/// Several threads, without a chosen moment.
 #[test]
 fn checkpoints_of_several_threads_lose_nothing_of_a_writer() {
     let os = SimulatedOs::new(2);
@@ -139,7 +141,7 @@ fn checkpoints_of_several_threads_lose_nothing_of_a_writer() {
     assert_eq!(found.table("t").unwrap().estimate_rows(), 300);
 }
 
-/// Lets others have what the disk has given a data file behind its last checkpoint.
+/// Gives up the disk space that a data file has behind its last checkpoint.
 fn cut_behind_checkpoint(os: &SimulatedOs, parts: &[Part]) {
     let end = parts.iter().map(|part| part.offset + part.len).max();
     os.damage(Path::new("/db/data"), |data| {
@@ -147,7 +149,7 @@ fn cut_behind_checkpoint(os: &SimulatedOs, parts: &[Part]) {
     });
 }
 
-/// The log's last segment is full but for what is left behind each record.
+/// The log's last segment is full, except for the space that is left behind each record.
 #[test]
 fn a_database_opens_and_closes_on_a_full_disk_however_often() {
     let os = SimulatedOs::new(13);
@@ -184,7 +186,7 @@ fn a_database_opens_and_closes_on_a_full_disk_however_often() {
     assert_eq!(count(&try_open(&after).unwrap()), rows + 1);
 }
 
-/// What ends before there is room stands in the log alone, as what was written before the crash.
+/// The decision comes before there is room: only the log has it, like changes before the crash.
 #[test]
 fn a_database_without_room_for_a_checkpoint_opens() {
     const ROWS: u64 = 10_000;
@@ -200,7 +202,7 @@ fn a_database_without_room_for_a_checkpoint_opens() {
     full.set_capacity(Some(0));
     let db = open(&full);
     let refused = db.checkpoint();
-    // Shaken, the pages may have got their room before.
+    // With drawn knobs, the pages may have got their space before.
     let is_refused = matches!(refused, Err(Error::NoSpace { .. }));
     assert!(
         is_refused || knobs::SHAKEN && refused.is_ok(),
@@ -218,7 +220,7 @@ fn a_database_without_room_for_a_checkpoint_opens() {
     assert!(db.prepared().is_empty());
 }
 
-/// The process before had got it from the disk: others may take it as soon as the engine lets go of it.
+/// The disk had given the space to the killed process: if the engine gives it up, other files may take it.
 #[test]
 fn the_room_that_was_kept_for_a_checkpoint_outlives_a_crash() {
     const ROWS: u64 = 10_000;
@@ -237,7 +239,7 @@ fn the_room_that_was_kept_for_a_checkpoint_outlives_a_crash() {
     assert_eq!(count(&open(&after)), ROWS);
 }
 
-/// The log does not say that it went, and has another of that name by then.
+/// The log does not have the drop, and has another table of that name later.
 #[test]
 fn tables_that_end_with_the_process_go_where_the_log_has_no_room_to_say_so() {
     let try_open = |os: &SimulatedOs| {
@@ -287,7 +289,7 @@ fn tables_that_end_with_the_process_go_where_the_log_has_no_room_to_say_so() {
     assert_eq!(defined, ["t"]);
 }
 
-/// The log has them where they stood before: nothing of them need go there once more.
+/// The log has them at their old place: an opening need not log them again.
 #[test]
 fn prepared_transactions_are_there_where_the_log_has_no_room_for_a_copy() {
     let try_open = |os: &SimulatedOs| {
@@ -319,7 +321,7 @@ fn prepared_transactions_are_there_where_the_log_has_no_room_for_a_copy() {
         assert_eq!(db.prepared().len(), 1);
         assert_eq!(count(&db), rows);
         full.set_capacity(None);
-        // A checkpoint keeps what the log has of it.
+        // Each checkpoint keeps the part of the log that the transaction needs.
         for id in 2000..2010 {
             insert(&db, id..id + 1).commit().unwrap();
             db.checkpoint().unwrap();
@@ -336,7 +338,7 @@ fn prepared_transactions_are_there_where_the_log_has_no_room_for_a_copy() {
         let found = try_open(&after).unwrap();
         assert!(found.prepared().is_empty());
         assert_eq!(count(&found), decided);
-        // What was not decided before a crash can be decided after it.
+        // A transaction without a decision before a crash can get one after it.
         let found = try_open(&again).unwrap();
         assert_eq!((found.prepared().len(), count(&found)), (1, rows));
         found.commit_prepared(&xid).unwrap();
@@ -344,7 +346,7 @@ fn prepared_transactions_are_there_where_the_log_has_no_room_for_a_copy() {
     }
 }
 
-/// Its data and its log are gone, and not the files of its quarantined tables.
+/// The data and log of the old database are gone, but not the files of its quarantined tables.
 #[test]
 fn a_database_in_the_place_of_another_has_no_quarantined_tables() {
     let os = SimulatedOs::new(12);
@@ -388,7 +390,9 @@ fn numbers_of_tables_and_trees_are_not_given_again_when_none_is_left() {
     refused(&db);
 }
 
-/// So it is wherever a server opens a table. Others may be changing definitions, or a checkpoint may begin.
+/// A server does this whenever it opens a table.
+///
+/// Others may be changing definitions, or a checkpoint may begin.
 #[test]
 fn what_a_table_is_said_to_be_already_waits_for_no_change_of_another() {
     let os = SimulatedOs::new(12);

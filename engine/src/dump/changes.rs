@@ -1,7 +1,7 @@
-//! What the log says was committed after the checkpoint.
+//! The changes that the log has as committed after the checkpoint.
 //!
-//! As in recovery, the log is read twice, and names rows, not pages. Here the changes stay in
-//! memory, by table and key; a row's state is found when the row is asked for.
+//! As in recovery, the log is read twice, and names rows, not pages. Here the changes stay in memory, by table and key;
+//! a row's state is computed when it is asked for.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -19,31 +19,31 @@ use crate::row::layout::Layout;
 use crate::row::payload::RowRef;
 use crate::txn::{Change, ChangeReader, KIND_CHANGES, KIND_COMMIT};
 
-/// What happened to a row after the checkpoint.
+/// The changes of a row after the checkpoint.
 #[derive(Debug, Default)]
 pub(super) struct RowChange {
-    /// The row of the checkpoint does not matter: it was deleted, or replaced as a whole.
+    /// Whether the checkpoint's row does not matter: it was deleted, or replaced as a whole.
     pub replaces: bool,
-    /// What was put since then, oldest first; of a value that stands in none, the row before has
-    /// it. None at all: the row is gone.
+    /// Payloads put since then, oldest first; without any, the row is deleted.
+    ///
+    /// A value that none of them has is that of the row before.
     pub puts: Vec<Vec<u8>>,
 }
 
-/// What happened to a table after the checkpoint.
+/// The changes of a table after the checkpoint.
 #[derive(Debug, Default)]
 pub(super) struct TableChanges {
-    /// The rows of the checkpoint are gone: the table was truncated, or is younger.
+    /// Whether the checkpoint's rows are gone: the table was truncated, or created later.
     pub emptied: bool,
     /// By clustered key.
     pub rows: BTreeMap<Vec<u8>, RowChange>,
-    /// Transactions that did not commit and of which records may still stand in the table: it was
-    /// quarantined.
+    /// Transactions that did not commit, and that may still have records in the table, which was quarantined.
     pub unfinished: HashSet<TxId>,
-    /// The auto-increment counter; 0, as 1, has given nothing.
+    /// The auto-increment counter; 0 or 1 if no value was given.
     pub next_auto: u64,
 }
 
-/// Takes the next record of the log, all of which must make sense: of no transaction a part alone may come out.
+/// Takes the next record of the log, after decoding all of it: the dump must not have only a part of a transaction.
 fn understand(record: &LogRecord, checkpoint: Lsn, ends: &mut TransactionOutcomes) -> Result<()> {
     let content = || -> Result<()> {
         match record.kind {
@@ -70,25 +70,25 @@ struct Entry {
     changes: TableChanges,
 }
 
-/// The tables as the log leaves them.
+/// The tables after the changes of the log.
 pub(super) struct Changes {
     tables: BTreeMap<TableId, Entry>,
-    /// Changes of tables that have no definition.
+    /// Numbers of changes of tables without a definition.
     lost: BTreeMap<TableId, u64>,
-    /// Definitions that make no sense.
+    /// Definitions that are damaged.
     refused: Vec<Missing>,
-    /// Changes of quarantined tables whose transactions were prepared when the tables were.
+    /// Changes of quarantined tables whose transactions were prepared at that time.
     undecided: Vec<(TableId, Undecided)>,
-    /// What was decided of tables that the log creates: it comes to them with their definition.
+    /// Committed changes of these, for tables that the log creates later: stored until the definition comes.
     decided: BTreeMap<TableId, Vec<KeptChange>>,
-    /// Transactions read from the log.
+    /// The number of committed transactions in the log.
     pub transactions: usize,
-    /// Transactions that are prepared, and neither committed nor rolled back: they are left out.
+    /// The number of transactions that are prepared, and neither committed nor rolled back: the dump leaves them out.
     pub prepared: usize,
 }
 
 impl Changes {
-    /// Nothing changed yet. `counters` are those of the checkpoint.
+    /// No changes yet; `counters` are those of the checkpoint.
     pub fn new(definitions: BTreeMap<TableId, Definition>, counters: &[Counters]) -> Changes {
         let mut changes = Changes {
             tables: BTreeMap::new(),
@@ -125,7 +125,7 @@ impl Changes {
         }
     }
 
-    /// Adds what was kept of tables that recovery had to quarantine.
+    /// Adds the stored changes of tables that recovery had to quarantine.
     pub fn add_quarantined(
         &mut self,
         quarantine: BTreeMap<TableId, Result<QuarantinedTable>>,
@@ -165,15 +165,17 @@ impl Changes {
         }
     }
 
-    /// Adds what transactions have changed that were prepared, and have committed since. `is_whole`: of all of the log
-    /// it is known how they have ended.
+    /// Adds changes of transactions that were prepared, and have committed since.
+    ///
+    /// `is_whole`: the whole log was read, so the end of every transaction is known.
     fn add_decided(&mut self, ends: &TransactionOutcomes, is_whole: bool) -> Result<()> {
         for (table, undecided) in std::mem::take(&mut self.undecided) {
             let is_prepared = ends.prepared.values().any(|record| undecided.is_of(record));
             if is_prepared || !undecided.commits {
                 continue;
             }
-            // What the log no more tells may be that it is prepared still: a commit is noted before it is in the log.
+            // Beyond the readable part of the log, it may still be prepared: the file notes a commit before the log has
+            // it.
             let mut numbers = undecided.numbers.iter();
             let is_told = is_whole || numbers.any(|number| ends.committed.contains(number));
             if !is_told && !is_planted(PlantedFault::DecideByPart) {
@@ -193,7 +195,7 @@ impl Changes {
         Ok(())
     }
 
-    /// An auto-increment counter is at least this.
+    /// Makes a table's auto-increment counter at least `next`.
     fn counter(&mut self, table: TableId, next: u64) {
         if let Some(entry) = self.tables.get_mut(&table) {
             let counter = &mut entry.changes.next_auto;
@@ -201,11 +203,12 @@ impl Changes {
         }
     }
 
-    /// Reads the log; `open` opens it at a position. Returns why no more could be read or understood, where it does not
-    /// come to its end: what was committed before has been taken.
+    /// Reads the log, which `open` opens at a position; adds the changes of committed transactions.
+    ///
+    /// If a record can't be read or decoded, the log ends there, and this returns the error.
     ///
     /// # Errors
-    /// What has been read can't be read again, or there is no memory for it.
+    /// If records that were read can't be read again, or if there is no memory for them.
     pub fn read(
         &mut self,
         meta: &Meta,
@@ -232,7 +235,7 @@ impl Changes {
         self.transactions = ends.committed.len();
         self.prepared = ends.prepared.len();
         self.add_decided(&ends, stopped.is_none())?;
-        // The second reading ends where the first did.
+        // The second reading must end where the first did.
         for record in open(from)?.take(understood) {
             let record = record?;
             match record.kind {
@@ -255,7 +258,8 @@ impl Changes {
             }
         }
         if !is_planted(PlantedFault::DroppedIsMissing) {
-            // Dropped by the transaction that used it, it may be: the log tells of the drop first.
+            // A transaction may have dropped a table that it used: the log has the drop before the transaction's
+            // changes.
             self.lost.retain(|table, _| !ends.dropped.contains(table));
             self.decided
                 .retain(|table, _| !ends.dropped.contains(table));
@@ -272,7 +276,7 @@ impl Changes {
         match change {
             Change::Delete => *row = RowChange::default(),
             Change::Put(payload) => {
-                // One with all its values makes what was before it needless.
+                // A payload with all values replaces everything before it.
                 let whole = RowRef::new(&entry.layout, key, payload)
                     .is_ok_and(|row| row.references().next().is_none());
                 if whole {
@@ -287,7 +291,7 @@ impl Changes {
         Ok(())
     }
 
-    /// A table is there, and has no rows but those that were decided before.
+    /// Adds a table without rows, except for the stored changes in `decided`.
     fn empty(&mut self, definition: Definition, next_auto: u64) -> Result<()> {
         let id = definition.id;
         let changes = TableChanges {
@@ -349,7 +353,7 @@ impl Changes {
         Ok(())
     }
 
-    /// The tables and their changes; what of the log has no table goes to `missing`.
+    /// The tables and their changes; reports changes without a table to `missing`.
     pub fn into_tables(self, missing: &mut Vec<Missing>) -> Vec<(Definition, TableChanges)> {
         missing.extend(self.refused);
         if !self.undecided.is_empty() {
@@ -385,7 +389,7 @@ mod tests {
     use crate::row::{Column, ColumnType, TableSchema};
     use crate::settings::Locking;
 
-    /// The file of a quarantined table has noted that they commit.
+    /// The file of the quarantined table has noted both commits.
     #[test]
     fn changes_of_what_may_be_prepared_still_are_missing() {
         let table = TableId(1);
@@ -413,7 +417,7 @@ mod tests {
         assert!(told.starts_with("2 changes in the log of"), "{told}");
     }
 
-    /// Its definition is in the log, and not in the checkpoint.
+    /// The table's definition is in the log, and not in the checkpoint.
     #[test]
     fn what_was_decided_of_a_quarantined_table_comes_to_it_where_the_log_creates_it() {
         let tree = TreeRoot {

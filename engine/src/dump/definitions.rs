@@ -1,4 +1,4 @@
-//! What the catalog still says.
+//! The definitions that the catalog still has.
 
 use std::collections::BTreeMap;
 

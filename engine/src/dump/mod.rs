@@ -1,18 +1,18 @@
-//! Getting out of a damaged database whatever can still be read, without writing to it.
+//! Reading a damaged database as far as possible, without writing to it.
 //!
-//! What comes out is the state that recovery would bring about, put together in memory: the last
-//! checkpoint's rows, those of transactions that were running then as they were before, and over
-//! them what the log says was committed since. Where pages are damaged, the rows of all others come
-//! out all the same, and each part that is missing is told: which keys, which page, and why.
+//! A dump gives the state that recovery would make, built in memory. It has the last checkpoint's rows; for
+//! transactions that were running then, the versions before their changes; and over these the changes that the log has
+//! as committed since. If pages are damaged, the dump gives the rows of all others, and reports each missing part:
+//! which keys, which page, and why.
 //!
-//! No row comes out that was not committed: of a row whose last state can't be told for sure,
-//! nothing comes out but that it is missing.
+//! A dump gives no row that was not committed. If the last state of a row is uncertain, it reports only that the row is
+//! missing.
 //!
 //! | file | holds |
 //! |---|---|
 //! | `nodes.rs` | the nodes of a tree, one by one from the file, past those that are damaged |
-//! | `definitions.rs` | what the catalog still says |
-//! | `changes.rs` | what the log says was committed after the checkpoint |
+//! | `definitions.rs` | the definitions that the catalog still has |
+//! | `changes.rs` | the changes that the log has as committed after the checkpoint |
 //! | `rows.rs` | the rows of a table |
 #![forbid(unsafe_code)]
 
@@ -43,9 +43,9 @@ use crate::store::Store;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Missing {
-    /// What is missing, in words: the rows of which keys of which table, or what else.
+    /// Description of the missing part: the rows of which keys of which table, or else.
     pub what: String,
-    /// Why: the error that names file, offset and page.
+    /// The reason: the error that names file, offset and page.
     pub why: Error,
 }
 
@@ -55,10 +55,10 @@ impl std::fmt::Display for Missing {
     }
 }
 
-/// What [`Dump::rows`] shows each row to, in the order of the clustered key.
+/// The function that [`Dump::rows`] calls with each row, in the order of the clustered key.
 pub type RowVisitor<'a> = dyn FnMut(&[OwnedValue]) -> Result<()> + 'a;
 
-/// A database, perhaps a damaged one, opened to be read as far as that is possible.
+/// A database, perhaps a damaged one, opened to read as much of it as possible.
 pub struct Dump {
     store: Arc<Store>,
     running: HashSet<TxId>,
@@ -74,16 +74,18 @@ struct DumpTable {
 }
 
 impl Dump {
-    /// Opens the database in a directory, which nobody else may be changing. Nothing is written.
+    /// Opens the database in a directory, which no other process may change meanwhile.
+    ///
+    /// Writes nothing.
     ///
     /// # Errors
-    /// When nothing of it can be read: no data file, another format, both headers or the whole
-    /// place table damaged. What was read can't be read again, or there is no memory for it.
+    /// If nothing of it can be read: no data file, another format, both headers or the whole place table damaged. If
+    /// bytes that were read can't be read again, or if there is no memory for them.
     pub fn open(dir: impl AsRef<Path>) -> Result<Dump> {
         Dump::open_on(RealOs::new(), dir)
     }
 
-    /// As [`Dump::open`], on another operating system than the real one.
+    /// As [`Dump::open`], on another implementation of the operating system.
     ///
     /// # Errors
     /// As [`Dump::open`].
@@ -100,7 +102,7 @@ impl Dump {
             })
             .collect();
         if meta.is_empty() {
-            // Its creation did not come to the first checkpoint: nothing is in it.
+            // Its creation ended before the first checkpoint: it is empty.
             return Ok(Dump {
                 store,
                 running: HashSet::new(),
@@ -166,12 +168,12 @@ impl Dump {
         })
     }
 
-    /// The names of the tables that are known, sorted.
+    /// The names of the known tables, sorted.
     pub fn table_names(&self) -> impl Iterator<Item = &str> {
         self.tables.keys().map(String::as_str)
     }
 
-    /// What a table is.
+    /// A table's columns and keys.
     ///
     /// # Errors
     /// [`Error::NotFound`].
@@ -179,7 +181,7 @@ impl Dump {
         Ok(&self.table(table)?.definition.schema)
     }
 
-    /// What a table would be made with besides its schema, to be as it is.
+    /// The options, besides the schema, that create the same table.
     ///
     /// # Errors
     /// [`Error::NotFound`].
@@ -192,18 +194,19 @@ impl Dump {
         })
     }
 
-    /// Which state of the database this is, in words.
+    /// A description of the state that the dump gives.
     pub fn state(&self) -> &str {
         &self.state
     }
 
-    /// What is missing besides rows of known tables.
+    /// The missing parts, besides rows of known tables.
     pub fn missing(&self) -> &[Missing] {
         &self.missing
     }
 
-    /// Shows every row of a table that can be read, and tells `missing` of what can't. Returns the
-    /// number of rows shown.
+    /// Calls `row` with every readable row of a table, and `missing` with each missing part.
+    ///
+    /// Returns the number of rows.
     ///
     /// # Errors
     /// [`Error::NotFound`], and those of `row`.
@@ -242,7 +245,7 @@ impl std::fmt::Debug for Dump {
     }
 }
 
-/// The number of a table, for messages about one without a definition.
+/// A name for a table without a definition, for messages.
 fn unnamed(table: TableId) -> String {
     format!("table number {table}, whose definition can't be read")
 }

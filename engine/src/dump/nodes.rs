@@ -1,8 +1,7 @@
 //! The nodes of a tree, one by one from the file, past those that are damaged.
 //!
-//! A leaf that can't be read leaves a gap, of which its parent knows the keys. Below an inner node
-//! that can't be read the leaves are still there: every page says to which tree it belongs and
-//! between which keys, so they are found by looking at all pages.
+//! A leaf that can't be read leaves a gap, whose keys its parent has. Below an inner node that can't be read, the
+//! leaves still exist: every page has the number of its tree and its fence keys, so a search of all pages finds them.
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
@@ -14,7 +13,7 @@ use crate::node::{get_u32, Node, Page, PageKind, KIND, TREE_ID};
 use crate::planted::{is_planted, PlantedFault};
 use crate::store::Store;
 
-/// Levels that a tree can't exceed: every inner node has two children or more.
+/// No tree has more levels, since every inner node has at least two children.
 const MOST_LEVELS: u8 = 64;
 
 /// The keys `lower <= key < upper`; without `upper` all from `lower` on.
@@ -50,25 +49,26 @@ impl Range {
     }
 }
 
-/// A leaf, by its keys.
+/// A leaf, with the range of its keys.
 type Leaf = (Range, PageId);
 
 /// A part of a tree, in key order.
 pub(super) enum Part<'a> {
     /// A leaf.
     Leaf(Node<'a>),
-    /// Keys whose leaf can't be read, and why.
+    /// A range of keys whose leaf can't be read, and the error.
     Missing(Range, Error),
 }
 
-/// What [`Nodes::walk`] shows the parts of a tree to.
+/// The function that [`Nodes::walk`] calls with each part of a tree.
 pub(super) type PartVisitor<'a> = dyn FnMut(Part<'_>) -> Result<()> + 'a;
 
 /// Reads nodes from the file.
 pub(super) struct Nodes {
     store: Arc<Store>,
-    /// The leaves of each tree, from a look at all pages, in key order; made when it is needed. Where two claim the
-    /// same keys, which never happens in a sound file, neither is there.
+    /// The leaves of each tree, found among all pages, in key order; computed at first use.
+    ///
+    /// Two leaves with a common key, which a sound file never has, are both left out.
     leaves: OnceCell<HashMap<TreeId, Vec<Leaf>>>,
 }
 
@@ -87,7 +87,7 @@ impl Nodes {
         }
     }
 
-    /// A page, checked so far that no byte of it can lead the node code astray.
+    /// Reads a page, and checks it so far that the node code can read it safely.
     pub fn page(&self, id: PageId) -> Result<Box<Page>> {
         let mut page: Box<Page> = Box::new([0; PAGE_SIZE]);
         self.store.read_page(id, &mut page[..])?;
@@ -102,7 +102,7 @@ impl Nodes {
         Ok(page)
     }
 
-    /// A node of a tree, with ordered keys.
+    /// Reads a node of a tree, and checks the order of its keys.
     fn node(&self, tree: TreeId, id: PageId) -> Result<Box<Page>> {
         let page = self.page(id)?;
         let wrong = |what| Err(self.store.corrupt(id, what));
@@ -118,7 +118,7 @@ impl Nodes {
         }
     }
 
-    /// The node that its parent has for `range`, at `level` where that is known.
+    /// Reads the node that its parent has for `range`, at `level` if that is known.
     fn child(
         &self,
         tree: TreeId,
@@ -145,7 +145,7 @@ impl Nodes {
         Ok(page)
     }
 
-    /// Shows all of a tree, in key order, without gaps between the parts.
+    /// Calls `visit` with all parts of a tree, in key order, without gaps.
     ///
     /// # Errors
     /// Those of `visit`.
@@ -176,7 +176,7 @@ impl Nodes {
         Ok(())
     }
 
-    /// Shows the leaves of a range whose inner node can't be read, because of `error`.
+    /// Visits the leaves of a range whose inner node can't be read, because of `error`.
     fn walk_orphans(
         &self,
         tree: TreeId,
@@ -212,7 +212,7 @@ impl Nodes {
         Ok(())
     }
 
-    /// The leaves of a tree, in key order.
+    /// The leaves of a tree, found among all pages, in key order.
     fn orphans(&self, tree: TreeId) -> &[Leaf] {
         let found = self.leaves.get_or_init(|| self.look_at_all());
         found
@@ -224,7 +224,7 @@ impl Nodes {
     fn look_at_all(&self) -> HashMap<TreeId, Vec<Leaf>> {
         let mut leaves: HashMap<TreeId, Vec<Leaf>> = HashMap::new();
         for id in self.store.pages() {
-            // What can't be read is told by whoever walks over it.
+            // A walk that needs an unreadable page reports it.
             let Ok(page) = self.page(id) else { continue };
             let node = Node::new(&page);
             if page[KIND] == PageKind::Leaf as u8 {
@@ -241,7 +241,7 @@ impl Nodes {
     /// The value of a key.
     ///
     /// # Errors
-    /// When the leaf that would have it can't be read.
+    /// An error if the leaf of the key can't be read.
     pub fn find(&self, tree: TreeId, root: PageId, key: &[u8]) -> Result<Option<Vec<u8>>> {
         let mut at = (root, Range::all(), None);
         loop {
@@ -283,12 +283,14 @@ impl Nodes {
     }
 }
 
-/// Puts leaves in key order, without those of which another claims a key. `reaches` tells whether a key is below the
-/// end of a range: there are as many leaves as the file has room for, so it is asked a few times for each.
+/// Sorts leaves by key, and removes those that have a key in common with another.
+///
+/// `reaches` returns whether a key is below the end of a range. A file may have very many leaves, so it is called only
+/// a few times for each.
 fn sort(leaves: &mut Vec<Leaf>, reaches: &mut dyn FnMut(&Range, &[u8]) -> bool) {
     leaves.sort_by(|a, b| a.0.lower.cmp(&b.0.lower));
     let mut doubtful = vec![false; leaves.len()];
-    // Of those before, the one that reaches furthest.
+    // Of the leaves so far, the one whose range ends last.
     let mut furthest = 0;
     for next in 1..leaves.len() {
         let from = match is_planted(PlantedFault::CompareAllLeaves) {
@@ -350,14 +352,14 @@ mod tests {
             sorted(vec![leaf(20, None), one(0, 10), one(10, 20)]),
             [1, 11, 21]
         );
-        // One reaches over others that do not reach into each other.
+        // One range covers others that do not overlap each other.
         let wide = vec![one(0, 3), one(3, 8), one(4, 5), one(6, 7), one(8, 9)];
         assert_eq!(sorted(wide), [1, 9]);
         assert_eq!(sorted(vec![one(0, 5), one(0, 5), one(5, 6)]), [6]);
         assert_eq!(sorted(vec![leaf(3, None), one(0, 3), one(7, 8)]), [1]);
     }
 
-    /// Below a damaged root there are as many as the table has.
+    /// Below a damaged root, these are all leaves of the table.
     #[test]
     fn leaves_are_put_in_order_with_few_comparisons() {
         let mut leaves: Vec<Leaf> = (0..2_000).rev().map(|n| leaf(n, Some(n + 1))).collect();

@@ -1,4 +1,4 @@
-//! The rows of a table: the checkpoint's, and over them what the log says.
+//! The rows of a table: the checkpoint's, with the changes of the log.
 
 use std::collections::{btree_map, HashSet};
 use std::iter::Peekable;
@@ -33,7 +33,7 @@ struct Rows<'a> {
     shown: u64,
 }
 
-/// Shows every row of a table that can be read; returns how many.
+/// Calls `visit` with every readable row of a table; returns their number.
 pub(super) fn all(
     nodes: &Nodes,
     running: &HashSet<TxId>,
@@ -102,7 +102,7 @@ impl Rows<'_> {
         }
     }
 
-    /// Rows that the log has below `key`, and the checkpoint has not.
+    /// Shows rows below `key` that are only in the log.
     fn changes_before(&mut self, key: Option<&[u8]>) -> Result<()> {
         let next = |at: &(&Vec<u8>, &RowChange)| key.is_none_or(|key| &at.0[..] < key);
         while let Some((key, change)) = self.changes.next_if(next) {
@@ -114,7 +114,7 @@ impl Rows<'_> {
         Ok(())
     }
 
-    /// A record of the clustered tree.
+    /// Shows the row of a record of the clustered tree.
     fn stored(&mut self, key: &[u8], record: &[u8]) -> Result<()> {
         let change = self.changes.next_if(|at| &at.0[..] == key);
         match change {
@@ -143,8 +143,7 @@ impl Rows<'_> {
         }
     }
 
-    /// Keys whose page can't be read: of the rows there only those are known that the log has as a
-    /// whole.
+    /// Handles keys whose page can't be read: only rows are known that the log has as a whole.
     fn gap(&mut self, range: &Range, why: &Error) -> Result<()> {
         let text = |key: &[u8]| match key {
             [] => "the first key".to_owned(),
@@ -180,7 +179,7 @@ impl Rows<'_> {
         )
     }
 
-    /// A row that the log changed, over what the checkpoint has of it.
+    /// A row that the log changed, with unchanged values from the checkpoint.
     fn changed(
         &self,
         key: &[u8],
@@ -199,7 +198,7 @@ impl Rows<'_> {
                         return Ok(value.to_owned());
                     }
                 }
-                // The log says "as it was": only the checkpoint knows.
+                // The log has "as in the row before": only the checkpoint has the value.
                 if before.is_none() {
                     let stored = stored.clone()?.ok_or_else(|| {
                         Error::Internal(format!(
@@ -214,7 +213,7 @@ impl Rows<'_> {
             .collect()
     }
 
-    /// The values of a row as it stands in the tree.
+    /// The values of a row from its payload in the tree.
     fn values(&self, key: &[u8], mut stored: Vec<u8>) -> Result<Vec<OwnedValue>> {
         if let Some(value) = payload::outside_row(&stored) {
             stored = self.large_value(value)?;

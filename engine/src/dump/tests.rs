@@ -1,4 +1,4 @@
-//! What a dump has of the log: also of one that makes no sense from some record on.
+//! The changes that a dump takes from the log, even if the log is damaged from some record on.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ fn open(os: &SimulatedOs) -> Database {
     Database::open_on(Arc::new(os.clone()), "/db", options).unwrap()
 }
 
-/// Rows of a number alone.
+/// Rows of one number.
 fn ids() -> TableSchema {
     let signed = false;
     TableSchema {
@@ -36,7 +36,7 @@ fn ids() -> TableSchema {
     }
 }
 
-/// A disk as a killed process left it: since the last checkpoint the rows 1 and 2 were committed.
+/// The disk of a killed process, which had committed the rows 1 and 2 since the last checkpoint.
 fn killed() -> SimulatedOs {
     let os = SimulatedOs::new(1);
     let db = open(&os);
@@ -50,7 +50,7 @@ fn killed() -> SimulatedOs {
     os.crash_with(Loss::Nothing, 0)
 }
 
-/// The log, and where it is read from.
+/// The log, and where a reader of it begins.
 fn log_of(os: &SimulatedOs) -> (Log, Lsn) {
     let os = Arc::new(os.clone());
     let dir = Path::new("/db");
@@ -64,7 +64,7 @@ fn log_of(os: &SimulatedOs) -> (Log, Lsn) {
     (log, from)
 }
 
-/// The commit of a transaction that has put one row, and did then what `rest` says.
+/// The commit of a transaction that puts one row, and then makes the changes in `rest`.
 fn commit_of((log, from): &(Log, Lsn), id: u8, rest: &[u8]) -> Vec<u8> {
     let records = log.read_from(*from).unwrap().map(Result::unwrap);
     let commits = records.filter(|record| record.kind == KIND_COMMIT);

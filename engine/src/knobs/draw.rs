@@ -8,8 +8,9 @@ pub fn values(table: &[Knob], seed: u64) -> Vec<u64> {
     table.iter().map(|knob| value(knob, seed)).collect()
 }
 
-/// A quarter of all knobs have their default, three eighths their least, and the others anything, small numbers
-/// as often as large ones. Each knob's value depends on its name: a new knob changes no other.
+/// A quarter of the draws give the default, three eighths the least value, the others any value in the range.
+///
+/// Small numbers come as often as large ones. Each knob's value depends on its name: a new knob changes no other.
 fn value(knob: &Knob, seed: u64) -> u64 {
     let mut state = seed;
     for byte in knob.name.bytes() {
@@ -27,17 +28,17 @@ fn value(knob: &Knob, seed: u64) -> u64 {
     }
 }
 
-/// What `PEREGRINE_SHAKEN` says: a seed, and values of single knobs.
+/// The content of `PEREGRINE_SHAKEN`: a seed, and values of single knobs.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Asked<'a> {
     pub seed: Option<u64>,
     pub single: Vec<(&'a str, u64)>,
 }
 
-/// Reads what `PEREGRINE_SHAKEN` says.
+/// Parses the content of `PEREGRINE_SHAKEN`.
 ///
 /// # Errors
-/// What of it can't be read.
+/// The part that can't be parsed.
 pub fn asked(text: &str) -> Result<Asked<'_>, String> {
     let mut parts = text.split(',').map(str::trim);
     let seed = match parts.next().unwrap_or_default() {
@@ -55,10 +56,10 @@ pub fn asked(text: &str) -> Result<Asked<'_>, String> {
     })
 }
 
-/// The values for what `PEREGRINE_SHAKEN` says.
+/// The values according to `PEREGRINE_SHAKEN`.
 ///
 /// # Panics
-/// Where it says something that can't be done: a build for tests does not run with other values than asked for.
+/// For an invalid content: a build for tests must not run with other values than asked for.
 #[cfg(feature = "shaken")]
 pub fn drawn(table: &[Knob]) -> Vec<u64> {
     use std::io::Write;
@@ -75,7 +76,7 @@ pub fn drawn(table: &[Knob]) -> Vec<u64> {
         let at = at.unwrap_or_else(|| panic!("PEREGRINE_SHAKEN: {name} is no knob"));
         values[at] = value;
     }
-    // Not by a macro, whose output tests would keep to themselves.
+    // Not by a macro: tests would capture its output.
     let _ = writeln!(std::io::stderr(), "shaken: PEREGRINE_SHAKEN={seed}");
     values
 }

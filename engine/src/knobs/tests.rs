@@ -47,7 +47,7 @@ fn a_seed_and_single_knobs_can_be_asked_for() {
     assert!(asked("x").is_err() && asked("7,purge_step").is_err() && asked("7,a=b").is_err());
 }
 
-/// The document, as the table makes it.
+/// The text of the document, generated from the table.
 fn document() -> String {
     let mut text = String::from(
         "# Knobs\n\n\
@@ -68,7 +68,7 @@ fn document() -> String {
     text
 }
 
-/// With `PEREGRINE_WRITE_DOCUMENTS` in the environment the document is written anew (`make knobs`).
+/// With `PEREGRINE_WRITE_DOCUMENTS` in the environment, writes the document anew (`make knobs`).
 #[test]
 fn the_document_says_what_the_table_says() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/knobs.md");
@@ -117,7 +117,7 @@ fn source_files(dir: &Path, found: &mut Vec<std::path::PathBuf>) {
     }
 }
 
-/// Whoever writes down a new number makes it a knob, or says in `fixed.txt` why it is none.
+/// A new number must become a knob, or `fixed.txt` must say why it is none.
 #[test]
 fn a_number_is_a_knob_or_says_why_it_is_none() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");

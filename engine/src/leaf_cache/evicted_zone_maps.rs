@@ -1,10 +1,10 @@
 //! Zone maps of leaves that are not in memory.
 //!
-//! While a leaf is not there, nobody changes it: what its values came to when it left still holds when
-//! somebody asks. An entry is made, or taken away, when the leaf leaves its parent, under the latches of
-//! both, and taken away when the page's number is given to a new page. So who finds that the parent
-//! referred to the leaf by its number all the time, has found an entry that speaks of its bytes. The tree is kept with
-//! it: a parent that is damaged may refer to another tree's leaf, which nobody looks at where the zone map will do.
+//! While a leaf is not in memory, no thread changes it: so its zone maps from the eviction hold until it is loaded
+//! again. The evictor makes or removes an entry when it takes the leaf from its parent, under the latches of both. A
+//! new page removes the entry of its number. So if the parent referred to the leaf by its number all the time, a
+//! reader's entry is for the leaf's bytes. An entry also keeps the tree, because a damaged parent may refer to another
+//! tree's leaf. A reader that uses a zone map does not read the leaf, and so could not find this out.
 
 use std::collections::BTreeMap;
 
@@ -13,13 +13,13 @@ use crate::leaf_cache::zone_map::{of_column, LeafZoneMaps};
 use crate::planted::{is_planted, PlantedFault};
 use crate::sync::Mutex;
 
-/// All of them.
+/// The zone maps of all evicted leaves.
 pub(crate) struct EvictedZoneMaps {
     shards: Box<[Mutex<Shard>]>,
     most_a_shard: usize,
 }
 
-/// What a leaf left behind.
+/// The entry of one evicted leaf.
 struct Left {
     tree: u32,
     zone_maps: LeafZoneMaps,
@@ -34,9 +34,9 @@ impl Left {
 #[derive(Default)]
 struct Shard {
     entries: BTreeMap<u64, Left>,
-    /// Newcomers for whom there was no room.
+    /// The number of newcomers that found the shard full.
     newcomers: usize,
-    /// The page whose entry went last for a newcomer.
+    /// The page whose entry a newcomer replaced last.
     hand: u64,
 }
 
@@ -56,7 +56,7 @@ impl EvictedZoneMaps {
         &self.shards[page as usize % knobs::evicted_zone_map_shards()]
     }
 
-    /// The zone maps of a leaf that leaves; without any, there is no entry from now on.
+    /// Enters the zone maps of a leaf that is being evicted; if it has none, removes its entry.
     pub fn leave(&self, page: u64, tree: u32, zone_maps: LeafZoneMaps) {
         let shard = &mut *self.shard(page).lock();
         let entries = &mut shard.entries;
@@ -71,7 +71,8 @@ impl EvictedZoneMaps {
             if shard.newcomers % knobs::evicted_zone_map_turns() != 0 {
                 return;
             }
-            // Each in its turn, downwards: scans go upwards, so that who has just come is the last to go.
+            // Entries give way in descending order of pages. Scans go upwards: so the entries that came last give way
+            // last.
             let below = entries.range(..shard.hand).next_back();
             let other = below.or_else(|| entries.iter().next_back());
             if let Some(other) = other.map(|(&page, _)| page) {
@@ -82,14 +83,14 @@ impl EvictedZoneMaps {
         entries.insert(page, Left { tree, zone_maps });
     }
 
-    /// What a page's leaf came to when it left, if it is the tree's.
+    /// Returns the zone maps with which a leaf was evicted, if the leaf is of this tree.
     pub fn of(&self, page: u64, tree: u32) -> Option<LeafZoneMaps> {
         let shard = self.shard(page).lock();
         let left = shard.entries.get(&page)?;
         left.is_of(tree).then(|| left.zone_maps.clone())
     }
 
-    /// Whether there is one of each of these columns; without columns, any.
+    /// Returns whether an evicted leaf has a zone map of each of these columns; without columns, of any column.
     pub fn has(&self, page: u64, tree: u32, columns: &[usize]) -> bool {
         let shard = self.shard(page).lock();
         let has = |left: &Left| {
@@ -99,7 +100,7 @@ impl EvictedZoneMaps {
         shard.entries.get(&page).is_some_and(has)
     }
 
-    /// The number is that of another page from now on.
+    /// Removes the entry of a page whose number is given to a new page.
     pub fn forget(&self, page: u64) {
         self.shard(page).lock().entries.remove(&page);
     }
@@ -128,7 +129,7 @@ mod tests {
     #[test]
     fn an_entry_says_what_its_leaf_came_to_and_goes_with_it() {
         if crate::knobs::SHAKEN {
-            // It counts what production's numbers make of it.
+            // The test counts results of the knobs' default values.
             return;
         }
         let left = EvictedZoneMaps::new(64);
@@ -151,7 +152,7 @@ mod tests {
     #[test]
     fn a_table_with_more_leaves_than_there_is_room_for_finds_most_again_at_each_scan() {
         if crate::knobs::SHAKEN {
-            // It counts what production's numbers make of it.
+            // The test counts results of the knobs' default values.
             return;
         }
         let left = EvictedZoneMaps::new(64);
@@ -168,7 +169,7 @@ mod tests {
             assert!(found <= room);
             assert!(scan == 0 || found >= room * 3 / 4, "{found} of {leaves}");
         }
-        // Another table that is scanned instead takes their place in the end.
+        // A scan of another table replaces these entries in the end.
         for _ in 0..100 {
             (0..room).for_each(|page| left.leave(leaves + page, 1, of_leaf(page)));
         }
@@ -179,13 +180,14 @@ mod tests {
     #[test]
     fn what_has_just_come_is_not_the_first_to_go() {
         if crate::knobs::SHAKEN {
-            // It counts what production's numbers make of it.
+            // The test counts results of the knobs' default values.
             return;
         }
         let left = EvictedZoneMaps::new(64);
         let leaves = 8 * 64 * knobs::evicted_zone_maps_a_frame() as u64;
         let let_in = leaves / knobs::evicted_zone_map_turns() as u64;
-        // Tables with higher and higher numbers, each scanned once. All before have gone round when a quarter is read.
+        // Tables with higher and higher page numbers, each scanned once. After a quarter of a table, the test puts
+        // each hand right below the table.
         for table in 1..50 {
             let pages = || table * leaves..(table + 1) * leaves;
             for page in pages() {

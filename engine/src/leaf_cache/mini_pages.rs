@@ -1,12 +1,13 @@
-//! Which leaves have mini-pages, where these stand, and up to when each stands for its leaf. How they are written,
-//! read and given up: see `buffer/mini_page.rs`.
+//! Which leaves have mini-pages, where they are, and how long each is valid.
 //!
-//! A copy is kept while the leaf is in memory, and nobody looks at it. It names the frame and the version
-//! of the leaf's latch at which it was made: where the leaf leaves its parent with another one, it has been
-//! changed (or is another page of the same number), and the copy goes; where the leaf comes again, the copy
-//! takes the new frame's version. So as with [`crate::leaf_cache::evicted_zone_maps`], who finds a copy while the parent refers to
-//! the leaf by its number, and the parent's version holding afterwards, has read what the leaf's own bytes say. And as
-//! there, the tree is kept with it.
+//! See `buffer/mini_page.rs` for how the pool writes, reads and evicts them.
+//!
+//! A mini-page is kept while its leaf is in memory, but no thread reads it then. Its entry names the leaf's frame,
+//! and the version of the leaf's latch at which the mini-page was made. If the leaf is evicted at another version, it
+//! has been changed (or is another page with the same number), and the entry is removed. If the leaf is loaded again,
+//! the entry takes the new frame and version. So a reader may use an entry if the parent refers to the leaf by its
+//! number, and the parent's version still holds afterwards. It has then read what the leaf's own bytes say. As in
+//! [`crate::leaf_cache::evicted_zone_maps`], the entry also keeps the tree.
 
 use std::collections::HashMap;
 
@@ -16,11 +17,11 @@ use crate::planted::{is_planted, PlantedFault};
 use crate::sync::atomic::AtomicU64;
 use crate::sync::Mutex;
 
-/// Where a copy stands, and what it is of.
+/// Where a mini-page is, and which leaf and columns it has.
 #[derive(Clone, Copy)]
 pub(crate) struct Kept {
     pub frame: FrameId,
-    /// The number of the filling of the frame.
+    /// The number of the frame's filling.
     pub filling: u64,
     pub at: u16,
     pub len: u16,
@@ -36,7 +37,7 @@ pub(crate) struct LeafSeen {
     pub version: LatchVersion,
 }
 
-/// The frame that is being filled.
+/// The frame that is being filled with mini-pages.
 #[derive(Clone, Copy)]
 pub(crate) struct Filling {
     pub frame: FrameId,
@@ -44,12 +45,12 @@ pub(crate) struct Filling {
     pub used: usize,
 }
 
-/// Where the copies of all leaves are.
+/// The entries of all mini-pages.
 pub(crate) struct MiniPages {
     shards: Box<[Mutex<HashMap<u64, Kept>>]>,
     pub(crate) filling: Mutex<Option<Filling>>,
     pub(crate) fillings: AtomicU64,
-    /// How often a copy was read instead of its leaf.
+    /// Reads that a mini-page answered instead of its leaf.
     pub reads: AtomicU64,
 }
 
@@ -69,13 +70,13 @@ impl MiniPages {
         &self.shards[page as usize % knobs::mini_page_shards()]
     }
 
-    /// The copy of a page's leaf, if it is the tree's.
+    /// Returns the entry of a leaf's mini-page, if the leaf is of this tree.
     pub(crate) fn find(&self, page: u64, tree: u32) -> Option<Kept> {
         let kept = self.shard(page).lock().get(&page).copied();
         kept.filter(|kept| kept.tree == tree || is_planted(PlantedFault::KeptByNumber))
     }
 
-    /// The leaf leaves memory, as it was seen last.
+    /// Removes the entry of a leaf that is being evicted, unless the mini-page was made at this version of the leaf.
     pub fn leave(&self, page: u64, leaf: LeafSeen) {
         let mut shard = self.shard(page).lock();
         if shard.get(&page).is_some_and(|kept| kept.leaf != leaf) {
@@ -83,7 +84,7 @@ impl MiniPages {
         }
     }
 
-    /// The leaf has come to memory as it left.
+    /// Notes that a leaf has been loaded, unchanged since its eviction.
     pub fn arrive(&self, page: u64, leaf: LeafSeen) {
         if let Some(kept) = self.shard(page).lock().get_mut(&page) {
             kept.leaf = leaf;

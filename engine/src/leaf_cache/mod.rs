@@ -1,7 +1,7 @@
-//! What is known of leaves beside their pages.
+//! Data about leaves that is kept outside their pages.
 //!
-//! - `zone_map`: what the values of a leaf in memory come to; `evicted_zone_maps`: of a leaf that is not;
-//! - `mini_pages`: which leaves have copies of some columns, where, and until when.
+//! - `zone_map`: zone maps of leaves in memory; `evicted_zone_maps`: of evicted leaves;
+//! - `mini_pages`: which leaves have mini-pages, where they are, and how long each is valid.
 #![forbid(unsafe_code)]
 
 pub(crate) mod evicted_zone_maps;

@@ -1,14 +1,13 @@
-//! Zone maps of leaves: what a column's values in a leaf come to, kept beside the leaf's frame for as
-//! long as its bytes stay the same.
+//! Zone maps of leaves in memory, kept beside the leaf's frame while its bytes stay the same.
 //!
-//! A zone map names the version of the frame's latch under which it was made. Whoever changes a
-//! frame's bytes, puts another page there or takes one out, holds the latch exclusively and so
-//! raises the version, and none comes twice: a zone map that names the present version is of the
-//! present bytes. So nobody who changes a page need know of zone maps.
+//! A zone map names the version of the frame's latch at which it was made. A thread that changes a frame's bytes,
+//! puts a page there or takes a page out holds the latch exclusively, and so raises the version. No version comes
+//! twice. So a zone map with the present version is of the present bytes, and code that changes a page need not know
+//! of zone maps.
 //!
-//! Each stands in a cache line of its own, guarded by a sequence number (Boehm, "Can Seqlocks Get
-//! Along with Programming Language Memory Models?", 2012). Memory comes in chunks, when the first
-//! zone map of 256 neighbouring frames is kept, and goes with the pool.
+//! Each zone map is in a cache line of its own, guarded by a sequence number. (Boehm, "Can Seqlocks Get Along with
+//! Programming Language Memory Models?", 2012.) The pool allocates memory in chunks, when the first zone map of 256
+//! neighbouring frames is kept, and frees it at its own end.
 
 use std::sync::OnceLock;
 
@@ -18,23 +17,23 @@ use crate::ids::{FrameId, LatchVersion};
 use crate::knobs;
 use crate::sync::atomic::{fence, AtomicU64, Ordering};
 
-/// How many columns of a leaf can have a zone map at once; those whose numbers are equal modulo this
-/// take one another's place.
+/// The number of zone maps that a leaf can have at once; columns whose numbers are equal modulo this share a place.
 const PLANES: usize = 4;
-/// The bits of a tag that name the column: those that no version has.
+/// The bits of a tag that name the column: no version uses them.
 const COLUMN: u64 = (1 << 19) - 1;
 
-/// What a column's values in a leaf come to. The values are whatever ordered numbers the layers above
-/// make of them.
+/// Count, sum, minimum and maximum of a column's values in a leaf.
+///
+/// The layers above turn the values into ordered numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ZoneMap {
     /// The newest transaction that changed a record of the leaf.
     pub max_txid: u64,
     /// Records that are not deleted.
     pub records: u32,
-    /// Those of them in which the column has a value.
+    /// Of these, the records in which the column has a value.
     pub values: u32,
-    /// The values' sum.
+    /// The sum of the values.
     pub sum: i128,
     /// The least value; `u64::MAX` without one.
     pub min: u64,
@@ -42,11 +41,11 @@ pub struct ZoneMap {
     pub max: u64,
 }
 
-/// The zone maps of a leaf, by column; `None`: of the number of records alone.
+/// The zone maps of a leaf, each with its column; `None` for one that has the number of records alone.
 pub(crate) type LeafZoneMaps = SmallVec<[(Option<usize>, ZoneMap); 1]>;
 
-/// The zone map of a column among a leaf's; without a column, any: the number of records is the same
-/// in all.
+/// Returns a column's zone map among a leaf's; without a column, any of them, since all have the same number of
+/// records.
 pub(crate) fn of_column(zone_maps: &LeafZoneMaps, column: Option<usize>) -> Option<ZoneMap> {
     zone_maps
         .iter()
@@ -60,7 +59,7 @@ pub(crate) fn of_column(zone_maps: &LeafZoneMaps, column: Option<usize>) -> Opti
 struct Slot {
     /// Odd while the rest is being written.
     sequence: AtomicU64,
-    /// The latch's version and, in its unused low bits, the column; 0: nothing here.
+    /// The latch's version and, in its unused low bits, the column; 0 in an empty slot.
     tag: AtomicU64,
     words: [AtomicU64; 6],
 }
@@ -72,7 +71,7 @@ pub(crate) struct ZoneMaps {
     planes: [Box<[OnceLock<Chunk>]>; PLANES],
 }
 
-/// The tag for a column, or for none: a count of records alone.
+/// Returns the tag of a column's zone map, or of one that has the number of records alone.
 fn tag(version: LatchVersion, column: Option<usize>) -> Option<u64> {
     let column = column.map_or(1, |column| column as u64 + 2);
     (column <= COLUMN).then_some(version.number() | column)
@@ -90,8 +89,10 @@ impl ZoneMaps {
         self.planes[column.unwrap_or(0) % PLANES].get(frame as usize / knobs::zone_map_chunk())
     }
 
-    /// The zone map of a column of the leaf that the frame holds at this version. Without a column,
-    /// any will do: the number of records is the same in all.
+    /// Returns the zone map of a column of the leaf that the frame holds at this version.
+    ///
+    /// Without a column, returns the zone map in the first place, whatever its column: all have the same number of
+    /// records.
     #[inline]
     pub fn get(
         &self,
@@ -118,12 +119,12 @@ impl ZoneMaps {
             min: word(4),
             max: word(5),
         };
-        // Orders the reads above before the second look at the number.
+        // Orders the reads above before the second read of the sequence number.
         fence(Ordering::Acquire);
         (slot.sequence.load(Ordering::Relaxed) == sequence).then_some(zone_map)
     }
 
-    /// All zone maps of the leaf that the frame holds at this version.
+    /// Returns all zone maps of the leaf that the frame holds at this version.
     pub fn all(&self, frame: FrameId, version: LatchVersion) -> LeafZoneMaps {
         let mut all = LeafZoneMaps::new();
         for plane in 0..PLANES {
@@ -147,8 +148,7 @@ impl ZoneMaps {
         all
     }
 
-    /// Whether no zone map of the leaf that the frame holds at this version stands in the column's
-    /// place.
+    /// Returns whether the column's place has no zone map of the leaf that the frame holds at this version.
     pub fn has_room(&self, frame: FrameId, version: LatchVersion, column: usize) -> bool {
         let Some(chunk) = self.chunk(frame, Some(column)) else {
             return false;
@@ -162,7 +162,8 @@ impl ZoneMaps {
     }
 
     /// Keeps a zone map of the leaf that the frame holds at this version; the caller has it latched.
-    /// Where somebody else is writing, nothing is kept.
+    ///
+    /// Keeps nothing if another thread is writing to the same place.
     pub fn put(
         &self,
         frame: FrameId,
@@ -188,7 +189,7 @@ impl ZoneMaps {
         if !taken {
             return;
         }
-        // Orders the taking before the stores: who reads one of them sees the slot taken.
+        // Orders the taking before the stores: a reader that sees one of them sees the slot taken.
         fence(Ordering::Release);
         slot.tag.store(tag, Ordering::Relaxed);
         let words = [
@@ -236,7 +237,7 @@ mod tests {
     #[test]
     fn a_zone_map_is_of_one_version_of_one_frame_and_column() {
         if crate::knobs::SHAKEN {
-            // It counts what production's numbers make of it.
+            // The test counts results of the knobs' default values.
             return;
         }
         let zone_maps = ZoneMaps::new(knobs::zone_map_chunk() + 1);

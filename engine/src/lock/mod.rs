@@ -1,8 +1,9 @@
-//! Row locks and range locks: the lock table, its queues, and who waits in them.
+//! Row locks and range locks: the lock table, its queues, and the transactions in them.
 //!
-//! - `table`, `queue`, `range`: who holds what, who is granted it next, and ranges that were looked at;
-//! - `running_transaction`: what other threads may see and do to a running transaction; `row_name`: what row an entry means;
-//! - `deadlock_report`: how a deadlock is told.
+//! - `table`, `queue`, `range`: the holders and waiters of each row, and ranges that were searched;
+//! - `running_transaction`: what other threads may see of a running transaction and do to it;
+//! - `row_name`: the row that an entry means;
+//! - `deadlock_report`: the report of a deadlock.
 #![forbid(unsafe_code)]
 
 pub(crate) mod deadlock_report;

@@ -1,4 +1,4 @@
-//! The queue of one row in the lock table: who holds it, who waits for it, and who is granted it next.
+//! The queue of one row in the lock table: its holders, its waiters, and which waiter gets the row next.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,14 +12,14 @@ use crate::planted::{is_planted, PlantedFault};
 /// Strength of a row lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LockMode {
-    /// Others may lock it shared too; nobody else writes it.
+    /// Other transactions may lock the row shared, too; no other transaction may write it.
     Shared,
-    /// Nobody else locks or writes it.
+    /// No other transaction may lock or write the row.
     Exclusive,
 }
 
 impl LockMode {
-    /// Whether two locks of these strengths can't be held by two transactions at once.
+    /// Returns whether two transactions can't hold locks of these strengths at once.
     pub fn excludes(self, other: LockMode) -> bool {
         (self, other) != (LockMode::Shared, LockMode::Shared)
     }
@@ -29,29 +29,31 @@ impl LockMode {
 pub(crate) struct Holder {
     pub who: Arc<RunningTransaction>,
     pub mode: LockMode,
-    /// Only for a range around the row, so that a writer can wait for it: the row itself it has not locked.
+    /// It holds only a range around the row, not the row; it is listed so that a writer can wait for it.
     pub ranged: bool,
-    /// Only for the row's header, which names it, so that others can wait for it: it has not locked the row otherwise.
+    /// Only the row's header names it, and it has not locked the row otherwise; it is listed so that others can wait
+    /// for it.
     pub by_header: bool,
 }
 
 impl Holder {
-    /// It holds the row itself.
+    /// Makes it a holder of the row itself.
     pub fn hold(&mut self, mode: LockMode) {
         self.mode = mode;
         self.ranged = false;
         self.by_header = false;
     }
 
-    /// It is the row's writer, whom others wait for.
+    /// Makes it a holder as the row's writer, so that others can wait for it.
     fn hold_by_header(&mut self) {
         let by_header = self.by_header || self.ranged;
         self.hold(LockMode::Exclusive);
         self.by_header = by_header;
     }
 
-    /// It holds a range around the row exclusively. The row it may share with others, beside which it was passed over
-    /// when the range grew.
+    /// Makes it exclude others because of an exclusive range around the row.
+    ///
+    /// It may share the row itself with other holders: the range grew over the row without regard to them.
     pub fn excludes_for_range(&mut self) {
         if self.mode == LockMode::Shared {
             self.mode = LockMode::Exclusive;
@@ -66,16 +68,18 @@ pub(crate) struct Waiter {
     pub mode: LockMode,
 }
 
-/// Those who hold one row, and those who wait for it.
+/// The holders and the waiters of one row.
 pub(crate) struct Queue {
-    /// For those who look on.
+    /// For lists of locks.
     pub name: RowName,
     pub holders: SmallVec<[Holder; 1]>,
     pub waiters: VecDeque<Waiter>,
 }
 
-/// Those granted, to be woken once the shard's mutex is free: who wakes may be put aside for who is
-/// woken, and nobody could use the shard meanwhile.
+/// The waiters that were granted a row; the caller wakes them after it has released the shard's mutex.
+///
+/// The scheduler may run a woken thread in place of the waking one. With the mutex held, no thread could then use the
+/// shard.
 #[must_use]
 #[derive(Default)]
 pub(crate) struct Granted(SmallVec<[Arc<WaitSlot>; 2]>);
@@ -88,19 +92,19 @@ impl Granted {
     }
 }
 
-/// What came of asking for a place in a queue.
+/// The outcome of a request for a place in a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Enqueued {
-    /// What was in the way is gone.
+    /// The hindrance is gone; the caller tries again.
     Retry,
     /// In the queue; the wait slot's state says so.
     Waiting,
-    /// In the queue, and others that wait there have another holder before them, who came with it.
+    /// In the queue; the request also made another transaction a holder, for which earlier waiters wait, too.
     WaitingWithHolder,
 }
 
 impl Enqueued {
-    /// Of one that waits, whether it has `entered` a holder before others.
+    /// Returns the outcome for a waiter; `entered`: its request made a holder for which earlier waiters wait, too.
     pub fn with(self, entered: bool) -> Enqueued {
         match self {
             Enqueued::Retry => Enqueued::Retry,
@@ -125,8 +129,9 @@ impl Queue {
             .position(|holder| Arc::ptr_eq(&holder.who, who))
     }
 
-    /// Shows each holder to `f` as one that `who` waits for. That is true of those that share the row as well as `who`
-    /// would: then somebody before it waits for them.
+    /// Calls `f` with `who` and each other holder, as a waiter and a holder that it waits for.
+    ///
+    /// This includes holders with which `who` could share the row: then a waiter before `who` waits for them.
     pub fn waits_for_holders(
         &self,
         who: &Arc<RunningTransaction>,
@@ -143,15 +148,16 @@ impl Queue {
         self.holders.is_empty() && self.waiters.is_empty()
     }
 
-    /// Whether `who` could hold the row in `mode` beside the present holders.
+    /// Returns whether `who` could hold the row in `mode` beside the present holders.
     pub fn compatible(&self, who: &Arc<RunningTransaction>, mode: LockMode) -> bool {
         self.holders
             .iter()
             .all(|holder| Arc::ptr_eq(&holder.who, who) || !mode.excludes(holder.mode))
     }
 
-    /// Makes `who` a holder for what it holds elsewhere: the row's header, or a range. False when
-    /// it has ended.
+    /// Makes `who` a holder because the row's header names it, or because it holds a range.
+    ///
+    /// Returns false if `who` has ended.
     pub fn enter(
         &mut self,
         row: Row,
@@ -168,7 +174,7 @@ impl Queue {
             ranged,
             by_header: !ranged,
         });
-        // Where it waits here itself it goes first, as every holder that wants more.
+        // If `who` itself waits for this row, it goes first, like every holder that wants a stronger lock.
         if who.wait_slot.state() == WaitState::Queued(row) {
             let waits = |waiter: &Waiter| Arc::ptr_eq(&waiter.who, who);
             let at = self.waiters.iter().position(waits);
@@ -194,7 +200,7 @@ impl Queue {
                     Some(held) => self.holders[held].hold_by_header(),
                     None => {
                         entered = !self.waiters.is_empty();
-                        // Fails when the writer has ended: then there is nothing to wait for.
+                        // This fails if the writer has ended. Then there is nothing to wait for.
                         if !self.enter(row, writer, LockMode::Exclusive, false)
                             && !is_planted(PlantedFault::WaitForEnded)
                         {
@@ -202,7 +208,8 @@ impl Queue {
                         }
                     }
                 }
-                // Granted when the writer was at the row already: both would hold it, and wait for each other.
+                // `who` was granted the row although the writer had written it. As two holders, each would wait for
+                // the other.
                 let granted = held.filter(|own| {
                     !self.holders[*own].ranged && !is_planted(PlantedFault::HoldBesideWriter)
                 });
@@ -212,7 +219,7 @@ impl Queue {
                 }
             }
             None => {
-                // Whoever holds the row already goes before those in the queue.
+                // A holder of the row goes before the waiters.
                 let first = self.waiters.is_empty() || held.is_some();
                 if first && self.compatible(who, mode) {
                     return Enqueued::Retry;
@@ -224,8 +231,8 @@ impl Queue {
             mode,
         };
         who.wait_slot.set(WaitState::Queued(row));
-        // Who holds the row already and wants more of it goes first: nobody behind can be granted
-        // before it has it. So does who was granted it in vain: it has waited before.
+        // A holder that wants a stronger lock goes first: no waiter behind it can be granted the row before it. A
+        // transaction that was granted the row in vain goes first, too, because it has waited before.
         if held.is_some() {
             self.waiters.push_front(waiter);
         } else {
@@ -244,7 +251,7 @@ impl Queue {
                 break;
             };
             match self.position(&waiter.who) {
-                // Who holds a range exclusively, and asks to share the row, has what it asks for.
+                // A holder of an exclusive range that asks to share the row already has what it asks for.
                 Some(own) => {
                     let asks = waiter.mode == LockMode::Exclusive;
                     if asks || self.holders[own].mode == LockMode::Shared {
@@ -265,7 +272,8 @@ impl Queue {
                 granted.0.push(waiter.who.wait_slot.clone());
             }
         }
-        // Who locks the row waits for no ranges, and the next writer finds them again.
+        // Without waiters, ranged holders are not needed: a lock request does not wait for searched ranges, and the
+        // next writer finds the ranges again.
         if self.waiters.is_empty() && !is_planted(PlantedFault::RangesStayRows) {
             self.holders.retain(|holder| !holder.ranged);
         }

@@ -1,14 +1,14 @@
-//! Range locks: what a serializable transaction has looked at, also where it found nothing; and the rows of a
+//! Range locks: the keys that a serializable transaction has searched, also where it found nothing; and the rows of a
 //! transaction that has locked too many to list them ([`crate::lock::table`] has a table of those).
 //!
-//! A range is a stretch of keys of one tree. Those of the first kind never exclude each other; they exclude writers:
-//! whoever writes a record of a tree asks who else holds a range around its key, and waits for
-//! those. A reader enters its range *before* it copies the leaf; a writer asks with the leaf
-//! latched exclusively. So the leaf latch decides which of the two came first, as it does for row
-//! locks: see `docs/locking.md`. Where no transaction is serializable a writer pays one load.
+//! A range is a stretch of keys of one tree. Ranges of the first kind never exclude each other; they exclude writers.
+//! A writer of a record asks which other transactions hold a range around its key, and waits for them. A reader
+//! enters its range *before* it copies the leaf; a writer asks with the leaf latched exclusively. So the leaf latch
+//! decides which of the two came first, as for row locks: see `docs/locking.md`. If no transaction is serializable, a
+//! writer pays one load.
 //!
-//! Predicate locks over key ranges: Eswaran, Gray, Lorie, Traiger, "The notions of consistency and
-//! predicate locks in a database system", CACM 19(11), 1976.
+//! Predicate locks over key ranges: Eswaran, Gray, Lorie, Traiger, "The notions of consistency and predicate locks in
+//! a database system", CACM 19(11), 1976.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
@@ -25,8 +25,9 @@ use crate::planted::{is_planted, PlantedFault};
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::Mutex;
 
-/// The ranges of one transaction in one tree: beginning → end, which is not within; `None`: the
-/// range has no end. They neither overlap nor touch.
+/// The ranges of one transaction in one tree: a map from beginning to end.
+///
+/// The end is not in the range; `None`: the range has no end. Ranges neither overlap nor touch.
 #[derive(Debug, Default)]
 pub(super) struct Ranges(BTreeMap<Box<[u8]>, Option<Box<[u8]>>>);
 
@@ -36,7 +37,7 @@ impl Ranges {
         if to.is_some_and(|to| to <= from) {
             return;
         }
-        // What begins before, and reaches as far as `from`, is grown.
+        // A range that begins at or before `from`, and reaches it, grows.
         let before = self.0.range_mut::<[u8], _>(up_to(from)).next_back();
         let (begin, mut end) = match before {
             Some((begin, end)) if reaches(end.as_deref(), from) => {
@@ -52,7 +53,7 @@ impl Ranges {
                 (begin, end)
             }
         };
-        // What it reaches now is taken in.
+        // The range absorbs the ranges that it reaches.
         let behind = (Bound::Excluded(&*begin), Bound::Unbounded);
         while let Some((next, next_end)) = self.0.range::<[u8], _>(behind).next() {
             if !reaches(end.as_deref(), next) {
@@ -68,8 +69,9 @@ impl Ranges {
         }
     }
 
-    /// As [`Ranges::add`]. Where there are `most` ranges, or more, and these keys touch none, a neighbour grows up to
-    /// them, and has what lies between.
+    /// Like [`Ranges::add`], but adds no further range where there are `most` ranges or more.
+    ///
+    /// If the new keys then touch no range, a neighbour grows up to them, over the keys between.
     pub fn add_within(&mut self, from: &[u8], to: Option<&[u8]>, most: usize) {
         if self.0.len() < most || to.is_some_and(|to| to <= from) {
             return self.add(from, to);
@@ -92,13 +94,13 @@ impl Ranges {
         }
     }
 
-    /// As [`Ranges::add_within`], of one key.
+    /// Like [`Ranges::add_within`], for one key.
     pub fn add_key(&mut self, key: &[u8], most: usize) {
         let successor = [key, &[0]].concat();
         self.add_within(key, Some(&successor), most);
     }
 
-    /// Whether `key` lies in a range.
+    /// Returns whether a range covers `key`.
     pub fn covers(&self, key: &[u8]) -> bool {
         let before = self.0.range::<[u8], _>(up_to(key)).next_back();
         before.is_some_and(|(_, end)| end.as_deref().is_none_or(|end| key < end))
@@ -109,7 +111,7 @@ fn up_to(key: &[u8]) -> (Bound<&[u8]>, Bound<&[u8]>) {
     (Bound::Unbounded, Bound::Included(key))
 }
 
-/// Whether a range with this end overlaps or touches one that begins at `key`.
+/// Returns whether a range with this end overlaps or touches one that begins at `key`.
 fn reaches(end: Option<&[u8]>, key: &[u8]) -> bool {
     end.is_none_or(|end| end >= key)
 }
@@ -122,7 +124,7 @@ struct Held {
 
 #[derive(Default)]
 struct Shard {
-    /// Holders in all trees of the shard, readable without the mutex.
+    /// The number of holders in all trees of the shard, readable without the mutex.
     count: AtomicUsize,
     trees: Mutex<HashMap<TreeId, Vec<Held>>>,
 }
@@ -142,7 +144,7 @@ impl Default for RangeTable {
     }
 }
 
-/// Transactions in somebody's way by their ranges, and the strength of these.
+/// Transactions whose ranges are in the way of another, with the strengths of these ranges.
 pub(crate) type Holders = SmallVec<[(Arc<RunningTransaction>, LockMode); 4]>;
 
 impl RangeTable {
@@ -150,8 +152,10 @@ impl RangeTable {
         &self.shards[tree.0 as usize % knobs::range_shards()]
     }
 
-    /// Enters the keys from `from` up to, not including, `to` (`None`: all behind), shared; and keys between these and
-    /// others where `who` has very many ranges. Called with no latch held, before the leaf that holds them is copied.
+    /// Enters a shared range from `from` up to, not including, `to` (`None`: without end).
+    ///
+    /// If `who` has very many ranges, the range also covers keys between these and others. The caller holds no latch,
+    /// and copies the leaf with these keys only afterwards.
     pub fn add(&self, tree: TreeId, who: &Arc<RunningTransaction>, from: &[u8], to: Option<&[u8]>) {
         let most = match is_planted(PlantedFault::RangeForEachSearch) {
             true => usize::MAX,
@@ -162,7 +166,7 @@ impl RangeTable {
         });
     }
 
-    /// Enters one key, that of a row which `who` has locked, and keys between it and others where `who` has many.
+    /// Enters the key of a row that `who` has locked, and keys between it and others if `who` has many ranges.
     pub fn add_key(&self, tree: TreeId, who: &Arc<RunningTransaction>, mode: LockMode, key: &[u8]) {
         let most = knobs::escalated_ranges();
         self.enter(tree, who, mode, |ranges| ranges.add_key(key, most));
@@ -195,8 +199,9 @@ impl RangeTable {
         add(&mut holders[at].ranges);
     }
 
-    /// The other transactions that have a range around `key` which excludes `mode`. Called with the key's
-    /// leaf latched; by a writer, exclusively.
+    /// The other transactions that have a range around `key` which excludes `mode`.
+    ///
+    /// The caller has the key's leaf latched; a writer has it latched exclusively.
     #[inline]
     pub fn holders(
         &self,
@@ -205,7 +210,7 @@ impl RangeTable {
         who: &Arc<RunningTransaction>,
         mode: LockMode,
     ) -> Holders {
-        // The leaf latch orders this load after the entry of whoever copied the leaf before.
+        // The leaf latch orders this load after the entries of readers that copied the leaf before.
         if self.shard(tree).count.load(Ordering::Acquire) == 0 {
             return Holders::new();
         }
@@ -231,7 +236,7 @@ impl RangeTable {
             .collect()
     }
 
-    /// Whether `who` has a range around `key` that is as good as a lock of this strength.
+    /// Returns whether `who` has a range around `key` that is at least as strong as `mode`.
     pub fn covers(
         &self,
         tree: TreeId,
@@ -254,7 +259,7 @@ impl RangeTable {
     /// Gives up all ranges of `who` in a tree.
     pub fn release(&self, tree: TreeId, who: &Arc<RunningTransaction>) {
         let shard = self.shard(tree);
-        // What it has entered itself it sees.
+        // The transaction's own thread has entered its ranges, so it sees a count above zero if there are any.
         if shard.count.load(Ordering::Relaxed) == 0 {
             return;
         }
@@ -271,7 +276,7 @@ impl RangeTable {
         }
     }
 
-    /// Shows every range, shard after shard, to `f`, until it says false: tree, holder, strength, beginning and
+    /// Calls `f` with each range, shard after shard, until `f` returns false: tree, holder, strength, beginning and
     /// end.
     pub fn look(
         &self,
@@ -293,7 +298,7 @@ impl RangeTable {
         }
     }
 
-    /// Holders, counted once for each tree and strength.
+    /// The number of holders, counted once for each tree and strength.
     pub fn len(&self) -> usize {
         self.shards
             .iter()
@@ -324,7 +329,7 @@ mod tests {
     }
 
     proptest! {
-        /// Exactly the keys of the ranges that were added are covered, in few pieces.
+        /// The ranges cover exactly the keys that were added, and no two of them touch.
         #[test]
         fn covers_what_was_added(added in prop::collection::vec((key(), prop::option::of(key())), 0..12)) {
             let mut ranges = Ranges::default();
@@ -343,7 +348,7 @@ mod tests {
             }
         }
 
-        /// What is added is covered, alone while there is room for it.
+        /// The ranges cover all keys that were added, and no others while their number is below the limit.
         #[test]
         fn searches_are_covered_within_so_many_ranges(
             added in prop::collection::vec((key(), prop::option::of(key())), 1..12),
@@ -362,7 +367,7 @@ mod tests {
             }
         }
 
-        /// Single keys are covered alone while there is room for them, and later together with their neighbours.
+        /// The ranges cover each key alone while their number is below the limit, and later with its neighbours.
         #[test]
         fn keys_are_covered_within_so_many_ranges(keys in prop::collection::vec(key(), 1..12), most in 1usize..12) {
             let mut ranges = Ranges::default();
@@ -386,7 +391,7 @@ mod tests {
         let key = |n: u32| n.to_be_bytes();
         let searches = knobs::searched_ranges() as u32 + 100;
         for n in 0..searches {
-            // In no order.
+            // In random order.
             let at = n.wrapping_mul(0x9E37_79B1) | 1;
             table.add(tree, &a, &key(at - 1), Some(&key(at)));
         }

@@ -1,8 +1,8 @@
-//! What row an entry of the lock table means.
+//! The row that an entry of the lock table means.
 //!
-//! The lock table itself works with hashes, [`Row`]. Those who look on get a [`RowName`]. A name takes no memory of its own, so that locking
-//! a row costs no allocation: it holds the beginning of the key, which is all of it for most keys
-//! of numbers.
+//! The lock table itself works with hashes, [`Row`]; lists of locks have a [`RowName`]. A name has a fixed size, so
+//! that locking a row allocates no memory: it has the beginning of the key, which for most keys of numbers is the
+//! whole key.
 
 use std::collections::hash_map::{DefaultHasher, RandomState};
 use std::collections::HashSet;
@@ -12,9 +12,11 @@ use std::sync::LazyLock;
 use crate::ids::TreeId;
 use crate::planted::{is_planted, PlantedFault};
 
-/// A row in the lock table: a hash of tree and key. Two rows of the same hash, as one pair in 2^64 is, share
-/// their locks. That costs a needless wait. And who has locked the one, and writes the other or waits for its writer,
-/// may lose the lock of the first: with it goes an entry that both need.
+/// A row in the lock table: a hash of tree and key.
+///
+/// Two rows with the same hash, one pair in 2^64, share their locks. That costs a needless wait. It can also cost a
+/// lock: a transaction that has locked one row and writes the other, or waits for its writer, may lose the lock of
+/// the first. Both rows need the same entry, and the transaction gives that entry up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Row(pub u64);
 
@@ -27,8 +29,10 @@ impl Row {
     }
 }
 
-/// Begins a hash, with a key of this process alone: who chooses the keys of rows can't tell which of them would share
-/// their locks. Nothing on disk has such a hash. Schedules have a fixed key, since they are played again.
+/// Begins a hash with a key that only this process has.
+///
+/// So a user who chooses the keys of rows can't tell which rows would share their locks. Nothing on disk has such a
+/// hash. Schedules use a fixed key, because they are replayed.
 fn hasher() -> DefaultHasher {
     static KEY: LazyLock<RandomState> = LazyLock::new(RandomState::new);
     if cfg!(feature = "shaken") || is_planted(PlantedFault::KnownRowHash) {
@@ -51,10 +55,10 @@ impl Hasher for RowHasher {
     }
 }
 
-/// Rows, each once.
+/// A set of rows.
 pub(super) type RowSet = HashSet<Row, BuildHasherDefault<RowHasher>>;
 
-/// Bytes of a key that a name keeps.
+/// Bytes of a key that a name has.
 const KEPT: usize = 27;
 
 /// A tree and the beginning of a key.
@@ -66,7 +70,7 @@ pub struct RowName {
 }
 
 impl RowName {
-    /// The name of a row. Keys longer than 27 bytes are cut.
+    /// Makes the name of a row; cuts keys longer than 27 bytes.
     pub fn new(tree: TreeId, key: &[u8]) -> Self {
         let kept = key.len().min(KEPT);
         let mut name = RowName {
@@ -92,7 +96,7 @@ impl RowName {
         &self.key[..usize::from(self.len).min(KEPT)]
     }
 
-    /// Whether [`RowName::key`] is only the key's beginning.
+    /// Returns whether [`RowName::key`] is only the key's beginning.
     pub fn is_cut(&self) -> bool {
         self.len == u8::MAX
     }
@@ -105,7 +109,7 @@ mod tests {
     #[test]
     fn nobody_outside_can_tell_which_rows_share_a_hash() {
         if crate::knobs::SHAKEN {
-            // Schedules are played again.
+            // Schedules are replayed with a fixed key.
             return;
         }
         let (tree, key) = (TreeId(3), b"key");

@@ -1,5 +1,6 @@
-//! What other threads may see and do to a running transaction: its place in wait queues, its
-//! undo head; kill it, grant it a lock, choose it as a deadlock's victim.
+//! The part of a running transaction that other threads see: its place in wait queues, its undo head.
+//!
+//! Other threads can also kill it, grant it a lock, or choose it as a deadlock's victim.
 
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
@@ -12,7 +13,7 @@ use crate::planted::{is_planted, PlantedFault};
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Condvar, Mutex};
 
-/// How a wait stands.
+/// The state of a wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum WaitState {
     /// Not waiting.
@@ -20,7 +21,7 @@ pub(crate) enum WaitState {
     Idle,
     /// In the queue of this row.
     Queued(Row),
-    /// The row is free to try again; when it had to be held for that, it is held.
+    /// The waiter may try again; if its request must hold the row for that, it holds the row.
     Granted,
     /// Chosen to break a deadlock.
     Victim,
@@ -35,11 +36,13 @@ pub(crate) enum Wake {
     TimedOut,
 }
 
-/// Where a transaction sleeps. Lives as long as the session's transaction object, so that a kill
-/// handle stays good from one transaction to the next.
+/// Where a transaction sleeps.
+///
+/// It lives as long as the session's transaction object, so that a kill handle stays valid from one transaction to
+/// the next.
 #[derive(Default)]
 pub(crate) struct WaitSlot {
-    /// Its snapshot slot's number.
+    /// The number of the transaction's snapshot slot.
     slot: u32,
     killed: AtomicBool,
     state: Mutex<WaitState>,
@@ -65,7 +68,7 @@ impl WaitSlot {
 
     pub fn kill(&self) {
         self.killed.store(true, Ordering::Release);
-        // Under the mutex: a sleeper is either before its check of the flag or in the wait.
+        // Under the mutex: the sleeper has either not checked the flag yet, or is in the wait.
         let guarded = !is_planted(PlantedFault::UnguardedKill);
         let _state = guarded.then(|| self.state.lock());
         self.woken.notify_all();
@@ -83,8 +86,9 @@ impl WaitSlot {
         *self.state.lock()
     }
 
-    /// Moves a queued waiter to `to`; whether it was queued. It may sleep on until it is
-    /// [unparked](WaitSlot::unpark).
+    /// Moves a queued waiter to `to`, and returns whether it was queued.
+    ///
+    /// It may sleep on until it is [unparked](WaitSlot::unpark).
     pub fn end_wait(&self, to: WaitState) -> bool {
         let mut state = self.state.lock();
         let queued = matches!(*state, WaitState::Queued(_));
@@ -94,12 +98,12 @@ impl WaitSlot {
         queued
     }
 
-    /// Lets the sleeper see that its wait has ended.
+    /// Wakes the sleeper, which then sees that its wait has ended.
     pub fn unpark(&self) {
         self.woken.notify_one();
     }
 
-    /// Moves a queued waiter to `to` and wakes it; whether it was queued.
+    /// Moves a queued waiter to `to` and wakes it; returns whether it was queued.
     pub fn wake(&self, to: WaitState) -> bool {
         let queued = self.end_wait(to);
         if queued {
@@ -108,7 +112,7 @@ impl WaitSlot {
         queued
     }
 
-    /// Sleeps until granted, chosen as victim, killed or late.
+    /// Sleeps until the lock is granted, the transaction is chosen as victim or killed, or the deadline has passed.
     pub fn sleep(&self, deadline: Option<Instant>) -> Wake {
         let mut state = self.state.lock();
         loop {
@@ -142,12 +146,12 @@ pub(crate) fn micros_now() -> u64 {
     since.map_or(0, |since| since.as_micros() as u64)
 }
 
-/// What a rollback would cost.
+/// The cost of a rollback.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UndoWork {
-    /// Records of undo.
+    /// Undo records.
     pub records: u64,
-    /// Bytes of them.
+    /// Bytes of these records.
     pub bytes: u64,
     /// How often a change went to another leaf than the one before it in the same tree.
     pub leaves: u64,
@@ -161,40 +165,42 @@ impl UndoWork {
     }
 }
 
-/// A transaction that writes or locks, as others see it.
+/// A transaction that writes or locks, as other threads see it.
 pub(crate) struct RunningTransaction {
     /// The newest undo record; stable while the barrier is closed.
     undo_head: AtomicU64,
-    /// Where its first redo part went, `u64::MAX`: none yet, or none that is needed. Stable while the barrier is closed.
+    /// The log position of its first redo part; `u64::MAX`: it has none, or none is needed. Stable while the barrier
+    /// is closed.
     first_redo: AtomicU64,
-    /// Bytes of redo that it has put into the log so far.
+    /// Bytes of redo that it has appended to the log so far.
     logged: AtomicU64,
-    /// The log keeps all of its redo, however long. Stable while the barrier is closed.
+    /// The log keeps all of its redo, whatever its length. Stable while the barrier is closed.
     keeps_log: AtomicBool,
     /// It is prepared, or about to be. Stable while the barrier is closed.
     promised: AtomicBool,
-    /// The log keeps its redo no longer, so it can't commit any more. Set while the barrier is closed.
+    /// The log need not keep its redo any more, so it can't commit. Set while the barrier is closed.
     out_of_log: AtomicBool,
-    /// Undo records written: what a rollback would cost.
+    /// Undo records written: the cost of a rollback.
     undo_records: AtomicU64,
-    /// Whether the program interrupts it for one that waits for it.
+    /// The program is about to interrupt it in favour of a transaction that waits for it.
     gives_way: AtomicBool,
-    /// Rows in whose queues it stands as holder; `None` once it has ended.
+    /// Rows of which the lock table lists it as holder; `None` once it has ended.
     rows: Mutex<Option<RowSet>>,
     /// Trees in which it holds ranges.
     ranged_trees: Mutex<SmallVec<[TreeId; 4]>>,
     pub wait_slot: Arc<WaitSlot>,
-    /// What others see of it, and nothing depends on.
+    /// Figures for lists of transactions; nothing depends on them.
     pub monitoring: Monitoring,
 }
 
-/// Figures of a running transaction for those who look on. Each is written by the transaction
-/// itself, beside what it writes anyway.
+/// Figures of a running transaction for lists of transactions.
+///
+/// The transaction itself writes them, together with fields that it writes anyway.
 #[derive(Default)]
 pub(crate) struct Monitoring {
     /// Its number; 0: it has not written.
     pub txid: AtomicU64,
-    /// When it first wrote or locked, or began: microseconds since 1970.
+    /// When it began, or first wrote or locked: microseconds since 1970.
     pub started_us: AtomicU64,
     /// Rows inserted, updated and deleted.
     pub rows_changed: AtomicU64,
@@ -203,7 +209,7 @@ pub(crate) struct Monitoring {
     pub undo_leaves: AtomicU64,
     /// How often it waited for a lock.
     pub lock_waits: AtomicU64,
-    /// Since when it waits: microseconds since 1970; 0: it does not.
+    /// When its present wait began: microseconds since 1970; 0: it does not wait.
     pub waits_since_us: AtomicU64,
     pub rolling_back: AtomicBool,
     /// It waits for its coordinator.
@@ -245,12 +251,12 @@ impl RunningTransaction {
         self.first_redo.fetch_min(at.0, Ordering::AcqRel);
     }
 
-    /// Nobody will need its redo: it rolls back. Inside the barrier.
+    /// Drops the claim to its redo, because it rolls back. Inside the barrier.
     pub fn forget_redo(&self) {
         self.first_redo.store(u64::MAX, Ordering::Release);
     }
 
-    /// Its redo in the log is so much longer.
+    /// Counts bytes of redo that it has appended to the log.
     pub fn add_logged(&self, bytes: u64) {
         self.logged.fetch_add(bytes, Ordering::Relaxed);
     }
@@ -259,12 +265,12 @@ impl RunningTransaction {
         self.logged.load(Ordering::Relaxed)
     }
 
-    /// The log is to keep its redo, however long.
+    /// Makes the log keep its redo, whatever its length.
     pub fn keep_log(&self) {
         self.keeps_log.store(true, Ordering::Release);
     }
 
-    /// It is prepared: the log keeps its redo. Inside the barrier.
+    /// Makes the log keep its redo, because it is prepared. Inside the barrier.
     pub fn promise_redo(&self) {
         self.keep_log();
         self.promised.store(true, Ordering::Release);
@@ -274,12 +280,15 @@ impl RunningTransaction {
         self.promised.load(Ordering::Acquire)
     }
 
-    /// The log, which ends at `end`, keeps its redo no longer if that is so far back. While the barrier is closed.
+    /// Gives up its redo if the log, which ends at `end`, keeps more than `longest` bytes for it, unless the log must
+    /// keep it.
+    ///
+    /// The caller has closed the barrier.
     pub fn let_log_go(&self, end: Lsn, longest: u64) {
         let kept = self
             .first_redo()
             .map_or(0, |first| end.0.saturating_sub(first.0));
-        // A coordinator has been told that a prepared one can commit.
+        // A coordinator has been told that a prepared transaction can commit.
         let keeps = self.keeps_log.load(Ordering::Acquire);
         let keeps = keeps && !is_planted(PlantedFault::LetPreparedGo);
         if kept > longest && !keeps {
@@ -288,7 +297,7 @@ impl RunningTransaction {
         }
     }
 
-    /// Whether the log has let go of its redo. Inside the barrier.
+    /// Returns whether the log has given up its redo. Inside the barrier.
     #[inline]
     pub fn is_out_of_log(&self) -> bool {
         self.out_of_log.load(Ordering::Relaxed)
@@ -298,7 +307,7 @@ impl RunningTransaction {
         self.undo_records.load(Ordering::Relaxed)
     }
 
-    /// What its rollback would cost.
+    /// The cost of its rollback.
     pub fn undo_work(&self) -> UndoWork {
         UndoWork {
             records: self.undo_records(),
@@ -311,12 +320,14 @@ impl RunningTransaction {
         self.undo_records.store(work, Ordering::Relaxed);
     }
 
-    /// The program is about to interrupt it for one that waits for it: no other need be a deadlock's victim.
+    /// Records that the program is about to interrupt it in favour of a transaction that waits for it.
+    ///
+    /// So no other transaction need be the victim of a deadlock.
     pub fn gives_way(&self) {
         self.gives_way.store(true, Ordering::Relaxed);
     }
 
-    /// What its end as a deadlock's victim would cost: the least is chosen.
+    /// The cost of its end as a deadlock's victim: the transaction with the lowest cost is chosen.
     pub fn cost(&self) -> u64 {
         match self.gives_way.load(Ordering::Relaxed) {
             true => 0,
@@ -324,7 +335,7 @@ impl RunningTransaction {
         }
     }
 
-    /// Remembers that it holds `row`; false once it has ended.
+    /// Remembers that it holds `row`; returns false if it has ended.
     pub fn add_row(&self, row: Row) -> bool {
         match &mut *self.rows.lock() {
             Some(rows) => {
@@ -335,7 +346,7 @@ impl RunningTransaction {
         }
     }
 
-    /// Forgets `row`, which it holds no more. One that stays listed is harmless.
+    /// Forgets `row`, which it does not hold any more; a row that stays listed does no harm.
     pub fn forget(&self, row: Row) {
         if is_planted(PlantedFault::ListGivenUp) {
             return;
@@ -345,22 +356,22 @@ impl RunningTransaction {
         }
     }
 
-    /// Rows with an entry in the lock table that it holds.
+    /// The number of rows that it holds with an entry in the lock table.
     pub fn held_rows(&self) -> usize {
         self.rows.lock().as_ref().map_or(0, RowSet::len)
     }
 
-    /// Remembers that it holds ranges in `tree`. Once for each tree, or a few times.
+    /// Remembers that it holds ranges in `tree`; the same tree may be added a few times.
     pub fn add_ranged_tree(&self, tree: TreeId) {
         self.ranged_trees.lock().push(tree);
     }
 
-    /// Ends: gives the trees in which to release ranges.
+    /// Takes the trees in which its ranges must be released, at its end.
     pub fn take_ranged_trees(&self) -> SmallVec<[TreeId; 4]> {
         std::mem::take(&mut *self.ranged_trees.lock())
     }
 
-    /// Ends: gives the rows to release.
+    /// Takes the rows that must be released, and marks it as ended.
     pub fn take_rows(&self) -> RowSet {
         self.rows.lock().take().unwrap_or_default()
     }

@@ -1,17 +1,18 @@
-//! Where records may begin in bytes of the log, whatever precedes them.
+//! Finds the offsets at which records of the log may begin, whatever precedes them.
 
 use memchr::memmem;
 
-/// A record has its own position so many bytes behind its beginning.
+/// Offset of a record's own position in the record.
 const POSITION: usize = 8;
-/// So many bits of a position change from one to the next; the others are a needle of which whole files have few.
+/// The search ignores so many low bits of a position, which change between records. The other bits are a needle that
+/// few places in a file match.
 const LOW_BITS: u32 = 16;
 const LOW_BYTES: usize = LOW_BITS as usize / 8;
 
-/// The offsets in `bytes`, of which the first is at position `at` of the log, at which what follows says that a record
-/// begins there.
+/// The offsets in `bytes` at which the bytes behind say that a record begins there. `bytes` begins at position `at` of
+/// the log.
 pub(super) fn beginnings(bytes: &[u8], at: u64) -> impl Iterator<Item = usize> + '_ {
-    // One behind the last offset at which there is room for the record's position.
+    // One more than the last offset with room for a record's position.
     let end = bytes.len().saturating_sub(POSITION + 7);
     let says = move |offset: usize| {
         let word = bytes.get(offset + POSITION..)?.first_chunk::<8>()?;
@@ -23,7 +24,7 @@ pub(super) fn beginnings(bytes: &[u8], at: u64) -> impl Iterator<Item = usize> +
             let high = (at + from as u64) >> LOW_BITS;
             let stretch = ((high + 1) << LOW_BITS) - at;
             let to = usize::try_from(stretch).unwrap_or(end).min(end);
-            // Zeros are everywhere.
+            // The needle is all zeros here, which match nearly everywhere.
             let next = match high {
                 0 => Some(from),
                 _ => {

@@ -1,8 +1,7 @@
-//! How many spare segments the pace of the log calls for.
+//! How many spare segments the log's pace needs.
 //!
-//! A checkpoint lets go of all the segments before it at once, and under load the next ones are
-//! wanted within seconds: made anew they cost allocation, and syncs that take twice as long. When
-//! the load is gone they are space that others could have.
+//! A checkpoint releases all segments before it at once, and under load new ones are needed within seconds. A new
+//! segment costs allocation, and syncs that take twice as long. Without load, spares only take space from other files.
 
 use std::time::Instant;
 
@@ -14,12 +13,12 @@ use crate::knobs;
 pub struct Demand {
     end: Lsn,
     at: Instant,
-    /// Bytes a second: the highest of late, sinking.
+    /// Bytes a second: the highest recent pace, which decays.
     pace: f64,
 }
 
 impl Demand {
-    /// The log ends at `end` now.
+    /// Begins with the log's end at `end`.
     pub fn new(end: Lsn, now: Instant) -> Self {
         Demand {
             end,
@@ -28,7 +27,7 @@ impl Demand {
         }
     }
 
-    /// The log ends at `end` now: how many spares of `capacity` bytes to keep.
+    /// Returns how many spares of `capacity` bytes to keep when the log ends at `end`.
     pub fn spares(&mut self, end: Lsn, now: Instant, capacity: u64) -> usize {
         let passed = now.saturating_duration_since(self.at).as_secs_f64();
         if passed > 0.0 {
@@ -56,7 +55,7 @@ mod tests {
     #[test]
     fn a_steady_pace_keeps_ten_seconds_of_it_and_quiet_keeps_nothing() {
         if crate::knobs::SHAKEN {
-            // It counts what production's numbers make of it.
+            // The figures are those of production's knobs.
             return;
         }
         let mut now = Instant::now();
@@ -82,7 +81,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the pace, never more than ten seconds of the fastest.
+        /// Whatever the pace, at most ten seconds' worth of the fastest.
         #[test]
         fn spares_are_bounded_by_the_fastest_pace(
             steps in proptest::collection::vec((1u64..5_000, 0u64..1 << 32), 1..50),

@@ -1,8 +1,8 @@
-//! The decoder of a log record's frame, fed with any bytes.
+//! The decoder of a log record, fed with arbitrary bytes.
 
 use super::record::{mark_payload, Header, RECORD_HEADER};
 
-/// A record: header and payload.
+/// Decodes a record: header and payload.
 pub fn record(bytes: &[u8]) -> bool {
     let _ = mark_payload(bytes);
     let Some((head, payload)) = bytes.split_first_chunk::<RECORD_HEADER>() else {

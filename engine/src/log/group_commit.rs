@@ -1,12 +1,12 @@
-//! Group commit: one thread writes and syncs for all that wait.
+//! Group commit: one thread writes and syncs for all threads that wait.
 //!
-//! Appending copies into a buffer under a short lock. Whoever needs the log written and finds
-//! nobody writing takes the buffer and writes it; whoever needs it synced and finds nobody syncing
-//! writes what has come together meanwhile and syncs it. The others wait. Appends go on during
-//! both.
+//! A thread that appends copies its record into a buffer under a short lock. A thread that needs the log written takes
+//! the buffer and writes it, if no other thread is writing. A thread that needs the log synced becomes the leader, if
+//! no other thread is syncing: it writes what was appended meanwhile, and syncs it. The others wait. Appends go on
+//! during both.
 //!
-//! Who waits for a sync sleeps on its own, and leaves without the mutex when it is woken: else the
-//! many that one sync releases would go through the mutex one after another, and each wake the next.
+//! Each thread that waits for a sync sleeps by itself, and does not take the mutex when it is woken. Otherwise the many
+//! threads that one sync releases would go through the mutex one after another, and each would wake the next.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,18 +26,18 @@ use crate::sync::thread::Thread;
 use crate::sync::{Condvar, Mutex, MutexGuard};
 use crate::{fallible, knobs};
 
-/// Room for so many marks is left behind every record: on a full disk a checkpoint finds it, and so does a
-/// later opening.
+/// Space for so many marks is asked for behind every record (the mark that begins a buffer is one of them). On a full
+/// disk, a checkpoint and a later opening find it.
 const MARKS_BEHIND: usize = 8;
 
-/// The end of the log: buffer, written, durable.
+/// The end of the log: the buffer, and the written and durable positions.
 #[derive(Debug)]
 pub struct GroupCommit {
     pub segments: Arc<Segments>,
     stop: Arc<StopFlag>,
     epoch: u32,
     state: Mutex<State>,
-    /// The end of what is durable; changed under `state`.
+    /// The end of the durable bytes; changed under `state`.
     durable: AtomicU64,
     written_changed: Condvar,
     sync_ended: Condvar,
@@ -46,31 +46,31 @@ pub struct GroupCommit {
     pub writes: AtomicU64,
     pub written_bytes: AtomicU64,
     pub syncs: AtomicU64,
-    /// A record found no room on the disk.
+    /// Whether a record found no space on the disk.
     refused: AtomicBool,
 }
 
 #[derive(Debug)]
 struct State {
-    /// Records from `written` (or what the writer took) on. Begins with a mark, unless empty.
+    /// The records from `buffer_start` on. Begins with a mark, unless empty.
     buffer: Vec<u8>,
-    /// The buffer before, to be used again.
+    /// The memory of the buffer before, to be used again.
     spare: Vec<u8>,
     buffer_start: u64,
     written: u64,
-    /// Segments have been made up to here.
+    /// Segments have been made up to this position.
     prepared: u64,
-    /// So many bytes of them are for records that are still to come: [`GroupCommit::promise`].
+    /// Bytes of these segments that are reserved for records still to come: [`GroupCommit::promise`].
     promised: u64,
-    /// The end of the last mark which says that all before it is durable.
+    /// The end of the last mark that says that all before it is durable.
     confirmed: u64,
     /// Where the last mark begins and ends.
     last_mark: (u64, u64),
-    /// The epoch before, as long as nothing of this opening is written: its first record tells it.
+    /// The epoch before, until this opening has written its first record, which holds it.
     before: Option<u32>,
     writing: bool,
     syncing: bool,
-    /// Those that sleep until a sync has ended.
+    /// Threads that sleep until a sync has ended.
     sleepers: Vec<Sleeper>,
     delay: CommitDelay,
 }
@@ -83,19 +83,19 @@ struct Sleeper {
 
 /// How long a leader waits for more commits before it syncs.
 ///
-/// Without a delay, committers that take turns fall into two halves: those that wait for the sync that
-/// runs, and those that it will release; each sync serves a half. So a leader waits a little for
-/// those that the last sync released, if they were quick to come back before.
+/// Without a delay, committers that alternate fall into two halves: those that wait for the running sync, and those
+/// that it will release. Each sync then serves one half. So a leader waits a little for the threads that the last sync
+/// released, if they were quick to come back before.
 #[derive(Debug, Default)]
 struct CommitDelay {
-    /// How many waited, the leader among them, when the last sync ended: those it served, and those
-    /// that came late.
+    /// Threads that waited when the last sync ended, the leader among them: those it served, and those that came too
+    /// late for it.
     expected: usize,
-    /// A leader waits.
+    /// Whether a leader waits.
     delaying: bool,
-    /// So many syncs are begun without waiting, because it was in vain the last time.
+    /// Syncs that begin without a wait, because the last wait was in vain.
     syncs_left_without: u32,
-    /// A running average.
+    /// A running average of the time of a sync.
     sync_time: Duration,
 }
 
@@ -107,7 +107,7 @@ impl CommitDelay {
 }
 
 impl State {
-    /// Threads that wait for a sync, the leader among them.
+    /// Threads that wait for a sync, with the leader.
     fn waiting(&self) -> usize {
         self.sleepers.len() + 1
     }
@@ -116,7 +116,7 @@ impl State {
         self.buffer_start + self.buffer.len() as u64
     }
 
-    /// Begins a buffer with room for a mark; the writer fills it in.
+    /// Begins a buffer with room for a mark, which the writer fills in.
     fn begin_buffer(&mut self) {
         if self.buffer.is_empty() {
             let opens = self.more_to_open();
@@ -124,13 +124,13 @@ impl State {
         }
     }
 
-    /// So many bytes the first record of this opening is longer than a mark, as long as it is to come.
+    /// Bytes that the first record of this opening has more than a mark, until it is written.
     fn more_to_open(&self) -> usize {
         self.before.map_or(0, |_| OPENED_PAYLOAD - MARK_PAYLOAD)
     }
 }
 
-/// Bytes that are left behind every record.
+/// Bytes for marks that are asked for behind every record.
 pub fn room_behind() -> u64 {
     (MARKS_BEHIND * (RECORD_HEADER + MARK_PAYLOAD)) as u64
 }
@@ -152,8 +152,9 @@ fn crc_of(payload: &[&[u8]]) -> u32 {
 }
 
 impl GroupCommit {
-    /// At the end of the stream, `tail`, all of it durable; `epoch` is this opening's number. `last_mark`: where a mark
-    /// begins and ends, if the stream ends with one. `before`: the epoch before, where this one has no record yet.
+    /// Begins at the end of the stream, `tail`, all of it durable. `epoch` is this opening's number. `last_mark`: the
+    /// beginning and end of the mark with which the stream ends, if any. `before`: the epoch before, if this one has no
+    /// record yet.
     pub fn new(
         segments: Arc<Segments>,
         stop: Arc<StopFlag>,
@@ -194,7 +195,7 @@ impl GroupCommit {
         }
     }
 
-    /// Ends of what was appended, written, and made durable.
+    /// The ends of the appended, the written, and the durable bytes.
     pub fn ends(&self) -> (u64, u64, u64) {
         let state = self.state.lock();
         (state.end(), state.written, self.durable())
@@ -213,7 +214,7 @@ impl GroupCommit {
         self.append_to(state, kind, (len, crc), payload)
     }
 
-    /// Promises room for a record of `len` bytes. Returns how many bytes of the log that is: nobody else gets them.
+    /// Promises space for a record of `len` bytes; returns the number of bytes, which no other record gets.
     pub fn promise(&self, len: usize) -> Result<u64> {
         check_len(len)?;
         // The record may begin a buffer.
@@ -223,12 +224,12 @@ impl GroupCommit {
         Ok(bytes as u64)
     }
 
-    /// Others can have so many bytes that were promised.
+    /// Releases so many promised bytes for other records.
     pub fn take_promise_back(&self, promised: u64) {
         self.state.lock().promised -= promised;
     }
 
-    /// As [`GroupCommit::append`], with a record for which there is `promised` room; that is 0 afterwards.
+    /// Like [`GroupCommit::append`], for a record with `promised` bytes of space; sets `promised` to 0.
     pub fn append_promised(&self, kind: u8, payload: &[&[u8]], promised: &mut u64) -> Result<u64> {
         let len: usize = payload.iter().map(|part| part.len()).sum();
         let crc = crc_of(payload);
@@ -243,7 +244,7 @@ impl GroupCommit {
         self.append_to(state, kind, (len, crc), payload)
     }
 
-    /// Appends a record, whose length and checksum are given. There is room for it.
+    /// Appends a record with the given length and checksum. The caller has found space for it.
     fn append_to(
         &self,
         mut state: MutexGuard<'_, State>,
@@ -283,9 +284,9 @@ impl GroupCommit {
         Ok(end)
     }
 
-    /// The state, when there are segments for `len` more bytes and some marks. They are made here and
-    /// not when the bytes are written, so that a full disk is an error of who wants to append,
-    /// and never one of what was appended.
+    /// The locked state, once there are segments for `len` more bytes and `marks` marks. Segments are made here, not
+    /// when the bytes are written: so a full disk is an error of the thread that appends, and never one of appended
+    /// records.
     fn state_with_room(&self, len: usize, marks: usize) -> Result<MutexGuard<'_, State>> {
         loop {
             let state = self.state.lock();
@@ -309,12 +310,12 @@ impl GroupCommit {
     fn prepare(&self, position: u64) -> Result<()> {
         let end = self.segments.prepare(position)?;
         let mut state = self.state.lock();
-        // Another may have made more meanwhile.
+        // Another thread may have made more segments meanwhile.
         state.prepared = state.prepared.max(end);
         Ok(())
     }
 
-    /// Makes the segment after that of the log's end, so that appenders need not wait for it.
+    /// Makes the segment behind that of the log's end, so that appenders need not wait for it.
     pub fn prepare_next(&self) -> Result<()> {
         let (end, capacity) = (self.ends().0, self.segments.capacity());
         if end % capacity > capacity / 4 {
@@ -323,8 +324,8 @@ impl GroupCommit {
         Ok(())
     }
 
-    /// Where a mark begins with which the log ends: the last one, or one that is appended now. So attempts
-    /// at a checkpoint, however many, take no room.
+    /// The beginning of a mark with which the log ends: the last one, or one appended now. So repeated attempts at a
+    /// checkpoint take no space.
     pub fn mark(&self) -> Result<u64> {
         {
             let state = self.state.lock();
@@ -352,7 +353,7 @@ impl GroupCommit {
         Ok(start)
     }
 
-    /// Whether a record has found no room on the disk since this was last asked.
+    /// Returns whether a record has found no space on the disk since the last call.
     pub fn take_refused(&self) -> bool {
         self.refused.swap(false, Ordering::Relaxed)
     }
@@ -364,11 +365,11 @@ impl GroupCommit {
         self.confirm_durable(end)
     }
 
-    /// As [`GroupCommit::confirm`], where all before `end` is durable.
+    /// Like [`GroupCommit::confirm`], for a caller that knows that all before `end` is durable.
     pub fn confirm_durable(&self, end: u64) -> Result<()> {
         let confirmed = self.state.lock().confirmed;
         if confirmed >= end {
-            // The mark may be another's, that has not come further.
+            // Another thread may have appended the mark, and not made it durable yet.
             return match is_planted(PlantedFault::TrustOthersMark) {
                 false => self.wait_durable(confirmed),
                 true => Ok(()),
@@ -376,13 +377,13 @@ impl GroupCommit {
         }
         match self.append_mark() {
             Ok(mark) => self.wait_durable(mark + 1),
-            // Without room for the mark all is as durable as it was.
+            // Without space for the mark, the log is as durable as before.
             Err(Error::NoSpace { .. }) => Ok(()),
             Err(error) => Err(error),
         }
     }
 
-    /// Returns when everything before `upto` is written.
+    /// Waits until everything before `upto` is written.
     pub fn wait_written(&self, upto: u64) -> Result<()> {
         let mut state = self.state.lock();
         loop {
@@ -398,11 +399,11 @@ impl GroupCommit {
         }
     }
 
-    /// Returns when everything before `upto` is durable.
+    /// Waits until everything before `upto` is durable.
     pub fn wait_durable(&self, upto: u64) -> Result<()> {
         loop {
             if let Err(error) = self.stop.check() {
-                // This thread may be the one that was to lead.
+                // This thread may be the one that was woken to lead, so it wakes the others.
                 let state = self.state.lock();
                 self.wake(state, |_| true);
                 return Err(error);
@@ -422,7 +423,7 @@ impl GroupCommit {
         }
     }
 
-    /// Sleeps until a sync has made `upto` durable or failed, or this thread is to lead the next.
+    /// Sleeps until a sync has made `upto` durable or failed, or until this thread is to lead the next sync.
     fn sleep(&self, mut state: MutexGuard<'_, State>, upto: u64) {
         let thread = crate::sync::thread::current();
         let me = thread.id();
@@ -433,7 +434,7 @@ impl GroupCommit {
         drop(state);
         loop {
             crate::sync::thread::park();
-            // Whoever wakes a sleeper has taken it off the list; a park can also end by itself.
+            // The waker takes a sleeper off the list; a park can also end by itself.
             if self.durable() >= upto {
                 return;
             }
@@ -448,7 +449,7 @@ impl GroupCommit {
         }
     }
 
-    /// Writes and syncs for all who wait.
+    /// Writes and syncs for all threads that wait.
     fn lead(&self, mut state: MutexGuard<'_, State>) -> Result<()> {
         state.syncing = true;
         self.wait_for_batch(&mut state);
@@ -460,9 +461,9 @@ impl GroupCommit {
         outcome
     }
 
-    /// Wakes the sleepers that need not wait any more, and of the others one, to lead.
+    /// Wakes the sleepers that need not wait any more, and one of the others to lead.
     fn wake(&self, mut state: MutexGuard<'_, State>, done: impl Fn(&Sleeper) -> bool) {
-        // On the heap only where one sync served more.
+        // On the heap only if one sync served more threads.
         let mut woken = SmallVec::<[Thread; 32]>::new();
         let mut leads = None;
         let mut at = 0;
@@ -481,7 +482,7 @@ impl GroupCommit {
         }
     }
 
-    /// Ends the use of the files: sets the stop flag, and returns when nobody writes, syncs, or makes files.
+    /// Ends the use of the files: sets the stop flag, and waits until no thread writes, syncs, or makes files.
     pub fn close(&self) {
         self.stop.close();
         let mut state = self.state.lock();
@@ -496,7 +497,7 @@ impl GroupCommit {
         self.segments.close();
     }
 
-    /// Waits a little for those that are expected to commit now.
+    /// Waits a little for the threads that are expected to commit now.
     fn wait_for_batch(&self, state: &mut MutexGuard<'_, State>) {
         if state.delay.syncs_left_without > 0 {
             state.delay.syncs_left_without -= 1;
@@ -530,7 +531,7 @@ impl GroupCommit {
         self.syncs.fetch_add(1, Ordering::Relaxed);
         let began = crate::sync::now();
         let outcome = MutexGuard::unlocked(state, || {
-            // The other of store and log may have failed meanwhile.
+            // The store shares the stop flag, and may have failed meanwhile.
             self.stop.check()?;
             match self.segments.sync(from, to) {
                 Err(_) if is_planted(PlantedFault::RetryFailedSync) => self.segments.sync(from, to),
@@ -552,7 +553,7 @@ impl GroupCommit {
         }
     }
 
-    /// Writes the buffer; nobody else may be writing.
+    /// Writes the buffer; no other thread may be writing.
     fn write(&self, state: &mut MutexGuard<'_, State>, to_sync: bool) -> Result<()> {
         if state.buffer.is_empty() {
             return Ok(());
@@ -577,8 +578,7 @@ impl GroupCommit {
                 state.written = start + bytes.len() as u64;
                 Ok(())
             }
-            // The records in `bytes` are gone from the buffer: nothing after them may be
-            // acknowledged.
+            // The records in `bytes` are not in the buffer any more, so nothing after them may be acknowledged.
             Err(error) => Err(self.stop.stop(error.to_string())),
         };
         bytes.clear();

@@ -1,16 +1,16 @@
-//! One redo log for everything: append, group commit, read back.
+//! The one redo log: append, group commit, read back.
 //!
 //! The log is one endless stream of bytes, cut into segment files; an [`Lsn`] is a position in it.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `record.rs` | a record's frame, and the marks |
-//! | `segments.rs`, `segment_header.rs` | the files and their recycling; what each begins with |
+//! | `record.rs` | a record's header, and the marks |
+//! | `segments.rs`, `segment_header.rs` | the files and their recycling; the header of each |
 //! | `tail.rs` | the one writer's position |
-//! | `demand.rs` | how many spare files the pace of the log calls for |
+//! | `demand.rs` | how many spare files the log's pace needs |
 //! | `group_commit.rs` | the buffer, group commit |
-//! | `reader.rs` | reading back, the valid end |
-//! | `beginnings.rs` | where records may begin, whatever precedes them |
+//! | `reader.rs` | reading back, and finding the valid end |
+//! | `beginnings.rs` | offsets at which records may begin, whatever precedes them |
 #![forbid(unsafe_code)]
 
 mod beginnings;
@@ -46,7 +46,7 @@ use crate::sync::{Condvar, Mutex};
 /// The log's folder within the database directory.
 pub const LOG_DIR: &str = "log";
 
-/// What a log is created or opened with.
+/// Options with which a log is created or opened.
 #[derive(Clone, Debug)]
 pub struct LogOptions {
     /// The database's number; a segment of another database is refused.
@@ -55,7 +55,7 @@ pub struct LogOptions {
     pub segment_bytes: u64,
     /// Shared with the store: a failed write or sync stops both.
     pub stop: Arc<StopFlag>,
-    /// Whether a thread syncs what nobody waits for, and makes segments ahead of time.
+    /// Whether a thread syncs records that no caller waits for, and makes segments ahead of time.
     pub background: bool,
 }
 
@@ -70,8 +70,8 @@ impl LogOptions {
         }
     }
 
-    /// Segments of a size that suits a log of which checkpoints let `log_bytes` come together: an
-    /// sixteenth of it, between 1 MiB and 64 MiB: so much more than is used is taken of the disk.
+    /// Sets the size of segments for a log that reaches `log_bytes` between checkpoints: a sixteenth of it, between 1
+    /// MiB and 64 MiB. The log takes about that much more of the disk than it uses.
     pub fn sized_for(self, log_bytes: u64) -> Self {
         let part = (log_bytes / knobs::log_segments())
             .clamp(knobs::least_log_segment(), knobs::most_log_segment());
@@ -82,7 +82,7 @@ impl LogOptions {
     }
 }
 
-/// What the log has done since it was opened.
+/// Counters of the log since it was opened, and its positions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LogStats {
     /// End of the last record appended.
@@ -116,8 +116,8 @@ struct Background {
 }
 
 impl Log {
-    /// Creates the log in `dir` (usually `database/log`), which is created too. A log without a
-    /// database, left by a creation that did not end, is replaced.
+    /// Creates the log in `dir` (usually `database/log`), which is created too. Replaces a log without a database,
+    /// which an unfinished creation left.
     pub fn create(os: Arc<dyn Os>, dir: &Path, options: LogOptions) -> Result<Log> {
         let segments = Segments::create(
             Arc::clone(&os),
@@ -132,9 +132,8 @@ impl Log {
     /// checkpoint recorded ([`Log::mark`]), or `Lsn(0)` when there is none yet.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] when there is no valid record at `from`, or when a record is bad of
-    /// which the log knows that it was synced; [`Error::Format`] for another database's log or a
-    /// newer version's.
+    /// [`Error::Corrupt`] when there is no valid record at `from`, or when a bad record lies where a mark says that the
+    /// log was durable. [`Error::Format`] for a log of another database or of a newer version.
     pub fn open(os: Arc<dyn Os>, dir: &Path, options: LogOptions, from: Lsn) -> Result<Log> {
         let segments = Segments::open(
             Arc::clone(&os),
@@ -147,7 +146,7 @@ impl Log {
         let found = Found::read(&segments, from.0)?;
         let epoch = match found.epoch {
             Some(epoch) => epoch,
-            // The very first record may have been lost with the machine; no other can be.
+            // A crash may have lost the very first record; it can lose no other.
             None if from == Lsn(0) => 0,
             None => return Err(LogReader::new(segments, from.0, None).no_beginning()),
         };
@@ -157,10 +156,10 @@ impl Log {
         Log::start(&*os, segments, &options, &found, epoch)
     }
 
-    /// Reads the log of `dir` without changing anything, from `from` to its valid end.
+    /// Opens the log of `dir` for reading only, from `from` to its valid end.
     ///
     /// # Errors
-    /// As [`Log::open`], of the segments; what is bad in them is an error of the reader.
+    /// As those of [`Log::open`] for the segments; the reader returns the errors of bad records.
     pub fn read_only(
         os: Arc<dyn Os>,
         dir: &Path,
@@ -170,16 +169,16 @@ impl Log {
         let segments = Segments::open(os, dir, database_id, from.0, OpenMode::ReadOnly)?;
         let segments = Arc::new(segments);
         let reader = LogReader::new(segments, from.0, None);
-        // The very first record may have been lost with the machine; no other can be.
+        // A crash may have lost the very first record; it can lose no other.
         Ok(match from {
             Lsn(0) => reader,
             _ => reader.must_begin(),
         })
     }
 
-    /// Writes the first record of this opening where the log ends, if there is room for it, and starts the background
-    /// thread, if there is to be one. On a full disk that record comes with the first other one, or never: else each
-    /// opening would take some of the room behind the last record, and one would be the last.
+    /// Writes the first record of this opening at the log's end, and starts the background thread if one is asked for.
+    /// On a full disk, that record comes with the first other one, or never. Otherwise each opening would take some of
+    /// the space behind the last record, until one finds none.
     fn start(
         os: &dyn Os,
         segments: Segments,
@@ -213,7 +212,7 @@ impl Log {
                 false => end,
             };
             segments.sync(synced, now)?;
-            // From the log's beginning on reads what has no checkpoint.
+            // `Log::open` takes position 0 for "no checkpoint yet", so `Log::mark` must not return it.
             let is_first = end == 0 || is_planted(PlantedFault::NeedRoomToOpen);
             (end, if is_first { 0 } else { now })
         } else {
@@ -248,15 +247,14 @@ impl Log {
     /// Appends a record (`kind` below 0xF0); returns the record's end, for [`Log::durable`].
     ///
     /// # Errors
-    /// [`Error::NoSpace`] when there is no room for another segment: nothing was appended, and
-    /// work goes on when there is space again. [`Error::TooLarge`] beyond 1 GiB;
-    /// [`Error::Stopped`].
+    /// [`Error::NoSpace`] when the disk has no space for another segment: nothing was appended, and appending works
+    /// again when there is space. [`Error::TooLarge`] beyond 2 GiB; [`Error::Stopped`].
     pub fn append(&self, kind: u8, payload: &[&[u8]]) -> Result<Lsn> {
         self.group.append(kind, payload).map(Lsn)
     }
 
-    /// Promises room for a record of `len` bytes: nobody else gets it, so [`Promised::append`] is not refused for want
-    /// of space. For whoever could not go back once the log has refused.
+    /// Promises space for a record of `len` bytes. No other record gets that space, so [`Promised::append`] is not
+    /// refused for lack of space. For callers that could not go back once the log has refused.
     ///
     /// # Errors
     /// As those of [`Log::append`].
@@ -267,17 +265,17 @@ impl Log {
         })
     }
 
-    /// Appends a mark and returns its *beginning*: a position from which the log can be read,
-    /// for a checkpoint to record once the mark is durable.
+    /// Appends a mark and returns its *beginning*, unless the log ends with a mark. A checkpoint can record that
+    /// position, and recovery can read from it, once the mark is durable.
     pub fn mark(&self) -> Result<Lsn> {
         self.group.mark().map(Lsn)
     }
 
-    /// Returns when everything before `upto` is as durable as asked.
+    /// Waits until everything before `upto` is as durable as asked.
     ///
     /// # Errors
-    /// [`Error::Stopped`] when a write or sync has failed, now or before: whether what was to be
-    /// made durable is on the device, nobody knows.
+    /// [`Error::Stopped`] when a write or sync has failed, now or before: then it is unknown whether the bytes before
+    /// `upto` are on the device.
     pub fn durable(&self, upto: Lsn, durability: Durability) -> Result<()> {
         match durability {
             Durability::SyncAtCommit => self.group.wait_durable(upto.0),
@@ -286,19 +284,16 @@ impl Log {
         }
     }
 
-    /// Makes everything durable, and then a mark that says so, unless the log ends with one: if
-    /// the device loses or spoils what was durable before, the log's opening tells it from a write
-    /// that was torn.
-    ///
+    /// Makes everything durable, and then a mark that says so, unless the log ends with one. If the device later loses
+    /// or spoils durable bytes, the next opening can tell that from a torn write.
     /// # Errors
     /// As those of [`Log::durable`].
     pub fn confirm(&self) -> Result<()> {
         self.group.confirm()
     }
 
-    /// Ends the use of the files, though values may live on that refer to the log: when this
-    /// returns nothing is being written, and nothing will be. Whoever wants what was appended
-    /// durable asks for that before.
+    /// Ends the use of the files, though other values may still refer to the log: when this returns, nothing is being
+    /// written, and nothing will be. A caller that needs appended records durable asks for that before.
     pub fn close(&self) {
         self.group.close();
     }
@@ -308,25 +303,25 @@ impl Log {
         Lsn(self.group.ends().0)
     }
 
-    /// Reads from `from`, the beginning of a record, to the end of what has been written.
+    /// Reads from `from`, the beginning of a record, to the end of the written bytes.
     pub fn read_from(&self, from: Lsn) -> Result<LogReader> {
         let written = self.group.ends().1;
         let segments = Arc::clone(&self.group.segments);
         Ok(LogReader::new(segments, from.0, Some(written)))
     }
 
-    /// Bytes of the stream that a segment holds: the log becomes shorter and longer by so much.
+    /// Bytes of the log that a segment holds: the log grows and shrinks by so much.
     pub fn segment_bytes(&self) -> u64 {
         self.group.segments.capacity()
     }
 
-    /// Everything before `keep` is no longer needed; its segments are recycled, or given back to
-    /// the file system within seconds when the log's pace does not call for them.
+    /// Releases everything before `keep`. Its segments are recycled, or removed within seconds if the log's pace does
+    /// not need them.
     pub fn release_before(&self, keep: Lsn) -> Result<()> {
         self.group.segments.release_before(keep.0)
     }
 
-    /// Whether a record has found no room on the disk since this was last asked.
+    /// Returns whether a record has found no space on the disk since the last call.
     pub fn take_refused(&self) -> bool {
         self.group.take_refused()
     }
@@ -339,7 +334,7 @@ impl Log {
         self.group.segments.trim_spares(0, usize::MAX)
     }
 
-    /// Counters and positions.
+    /// Returns counters and positions.
     pub fn stats(&self) -> LogStats {
         let (end, _, durable) = self.group.ends();
         LogStats {
@@ -354,7 +349,7 @@ impl Log {
     }
 }
 
-/// Room for a record, until it is appended or this is dropped: see [`Log::promise`].
+/// Space for a record, until the record is appended or this is dropped: see [`Log::promise`].
 #[derive(Debug)]
 pub struct Promised {
     group: Arc<GroupCommit>,
@@ -362,10 +357,10 @@ pub struct Promised {
 }
 
 impl Promised {
-    /// As [`Log::append`], with a record that is no longer than was said.
+    /// Like [`Log::append`], for a record of at most the promised length.
     ///
     /// # Errors
-    /// As those of [`Log::append`], but for want of space.
+    /// As those of [`Log::append`], except for lack of space.
     pub fn append(mut self, kind: u8, payload: &[&[u8]]) -> Result<Lsn> {
         let end = self.group.append_promised(kind, payload, &mut self.bytes);
         end.map(Lsn)
@@ -378,7 +373,7 @@ impl Drop for Promised {
     }
 }
 
-/// What reading the log has found.
+/// The result of reading the log.
 #[derive(Debug, Default)]
 struct Found {
     /// The valid end.
@@ -387,8 +382,8 @@ struct Found {
     epoch: Option<u32>,
     /// Where the last record begins and ends, if it is a mark.
     last_mark: (u64, u64),
-    /// Up to here the log is durable, as its marks say. What follows can be read, which says nothing: it
-    /// may be in the kernel's memory alone.
+    /// The log is durable up to here, as its marks say. The bytes behind can be read, but may be in the kernel's memory
+    /// only.
     durable: u64,
 }
 
@@ -410,13 +405,13 @@ impl Found {
         Ok(found)
     }
 
-    /// Makes durable what can be read, before anything says that it is, or is acknowledged behind it.
+    /// Makes all readable bytes durable, before a mark says that they are, or a commit behind them is acknowledged.
     fn make_durable(&self, segments: &Arc<Segments>) -> Result<()> {
         if is_planted(PlantedFault::TrustUnsyncedLog) {
             return Ok(());
         }
         segments.write_again(self.durable, self.end)?;
-        // What the kernel had forgotten to write it could forget to keep, too, before it was read again.
+        // The kernel may have dropped the bytes between their reading and their second writing, so they are checked.
         let written = LogReader::new(Arc::clone(segments), self.durable, Some(self.end));
         for record in written {
             record?;
@@ -428,8 +423,8 @@ impl Found {
     }
 }
 
-/// Syncs what has come together every `knobs::log_sync_interval`, confirms it when nobody appends any more,
-/// makes the next segment in time, and gives spares back that the log's pace does not call for.
+/// Every `knobs::log_sync_interval`, syncs what was appended; confirms it when no more is appended; makes the next
+/// segment in time; and removes spares that the log's pace does not need.
 fn keep_durable(group: &GroupCommit, background: &Background) {
     let mut demand = Demand::new(Lsn(group.ends().0), crate::sync::now());
     let mut before = 0;
@@ -440,8 +435,7 @@ fn keep_durable(group: &GroupCommit, background: &Background) {
             .wait_for(&mut closing, knobs::log_sync_interval());
         crate::sync::MutexGuard::unlocked(&mut closing, || {
             let end = group.ends().0;
-            // A failure has set the stop flag, which everybody checks; there is nobody here to
-            // tell.
+            // A failure has set the stop flag, which all callers check; this thread has no caller to return it to.
             let outcome = match end == before {
                 true => group.confirm(),
                 false => group.wait_durable(end),
@@ -452,7 +446,7 @@ fn keep_durable(group: &GroupCommit, background: &Background) {
                 return;
             }
             if let Err(error) = group.prepare_next() {
-                // Appenders will try again when they get there, and tell whoever wants to append.
+                // Appenders that need the segment try again, and return the error to their callers.
                 tracing::warn!("the next log segment could not be made: {error}");
             }
             let keep = demand.spares(Lsn(end), crate::sync::now(), group.segments.capacity());
@@ -469,7 +463,7 @@ impl Drop for Log {
         *self.background.closing.lock() = true;
         self.background.wake.notify_all();
         if let Some(thread) = self.thread.take() {
-            // A panic there has been reported by the thread itself.
+            // The thread has reported its panic itself.
             let _ = thread.join();
         }
         let (end, _, durable) = self.group.ends();

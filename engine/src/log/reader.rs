@@ -13,7 +13,7 @@ use crate::ids::Lsn;
 use crate::planted::{is_planted, PlantedFault};
 use crate::{fallible, knobs};
 
-/// More bytes than a write of short records has.
+/// More bytes than a write of short records takes.
 const SHORT_WRITE: u64 = 16 << 20;
 
 /// A record read back.
@@ -21,7 +21,7 @@ const SHORT_WRITE: u64 = 16 << 20;
 pub struct LogRecord {
     /// Where the record begins.
     pub start: Lsn,
-    /// Where it ends: what `Log::append` returned.
+    /// Where the record ends: the value that `Log::append` returned.
     pub end: Lsn,
     /// The kind given to `Log::append`.
     pub kind: u8,
@@ -30,7 +30,7 @@ pub struct LogRecord {
 }
 
 impl LogRecord {
-    /// Up to where the log was durable when this was written, if it tells.
+    /// Up to where the log was durable when this was written, if it is a mark.
     pub(super) fn says_durable(&self) -> Option<u64> {
         match self.kind {
             MARK | OPENED => record::mark_payload(&self.payload).map(|(durable, _)| durable),
@@ -39,10 +39,10 @@ impl LogRecord {
     }
 }
 
-/// Reads records in order; ends at the valid end of the log, or after an error.
+/// Reads records in order, until the valid end of the log, or an error.
 ///
-/// A record that was being written when the machine stopped ends the log. A bad record of which
-/// the log knows that it was synced is [`Error::Corrupt`].
+/// A record that was being written when the machine stopped ends the log. A bad record is [`Error::Corrupt`] if a mark
+/// says that it was synced.
 #[derive(Debug)]
 pub struct LogReader {
     segments: Arc<Segments>,
@@ -50,7 +50,7 @@ pub struct LogReader {
     /// Where reading stops; records before it must be valid.
     limit: Option<u64>,
     epoch: Option<u32>,
-    /// There must be a record at the beginning.
+    /// Whether a missing record at the beginning is an error.
     must_begin: bool,
     window: Window,
     finished: bool,
@@ -96,7 +96,7 @@ impl LogReader {
         }
     }
 
-    /// The same, but that there is no record at the beginning is an error too.
+    /// Makes a missing record at the beginning an error.
     pub(super) fn must_begin(self) -> LogReader {
         LogReader {
             must_begin: true,
@@ -104,7 +104,7 @@ impl LogReader {
         }
     }
 
-    /// Where the next record begins; at the end, where the valid log ends.
+    /// The position of the next record; at the end, the end of the valid log.
     pub fn position(&self) -> Lsn {
         Lsn(self.position)
     }
@@ -124,7 +124,7 @@ impl LogReader {
         }
     }
 
-    /// The error of a log without the record from which it is to be read.
+    /// The error for a log without the record at which the last checkpoint begins.
     pub(super) fn no_beginning(&self) -> Error {
         self.corrupt("expected the record at which the last checkpoint begins, found none".into())
     }
@@ -172,8 +172,8 @@ impl LogReader {
         }))
     }
 
-    /// A mark behind the position which says that the log was durable beyond it: up to where the files end, for
-    /// what says how long the bad record is may be what is damaged.
+    /// Searches for a mark behind the position which says that the log was durable beyond it. The search goes on to the
+    /// end of the files: the bad record's length may be damaged, too.
     fn later_mark(&mut self) -> Result<Option<u64>> {
         const WHOLE: usize = RECORD_HEADER + OPENED_PAYLOAD;
         let from = self.position;
@@ -210,7 +210,7 @@ impl LogReader {
         Ok(None)
     }
 
-    /// The next record, the log's own included.
+    /// `Log::open` takes position 0 for "no checkpoint yet", so `Log::mark` must not return it.
     pub(super) fn next_any(&mut self) -> Option<Result<LogRecord>> {
         if self.finished || self.limit.is_some_and(|limit| self.position >= limit) {
             self.finished = true;

@@ -1,34 +1,34 @@
-//! A log record's frame. Byte layout: `docs/format.md`, "Log record".
+//! The header of a log record. Byte layout: `docs/format.md`, "Log record".
 
 use crate::planted::{is_planted, PlantedFault};
 
 /// Bytes before a record's payload.
 pub const RECORD_HEADER: usize = 21;
-/// Longest payload: a row with the longest value that the server can make, 1 GiB, and nearly as much beside it.
+/// The longest payload: a row with the longest value that the server can make, 1 GiB, and nearly as much besides.
 pub const MAX_PAYLOAD: usize = 2 << 30;
-/// First of the kinds that the log keeps for itself.
+/// The first of the record kinds that the log keeps for itself.
 pub const FIRST_OWN_KIND: u8 = 0xF0;
-/// Begins each write; its payload says up to where the log was durable at that time. A record
-/// damaged before that position is damage, and not the torn end of the log.
+/// A mark: begins each write. Its payload says up to where the log was durable at that time. A bad record before that
+/// position is damage; it is not the torn end of the log.
 pub const MARK: u8 = 0xF0;
-/// The first record after the log was opened: a mark that ends with the epoch before.
+/// The first record after the log was opened: a mark that also holds the epoch before.
 pub const OPENED: u8 = 0xF1;
 /// Payload bytes of a [`MARK`].
 pub const MARK_PAYLOAD: usize = 8;
 /// Payload bytes of an [`OPENED`].
 pub const OPENED_PAYLOAD: usize = 12;
 
-/// A record's header, checked or to be written.
+/// A record's header, read or to be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// Random number of the opening of the log that wrote it: so a record of an earlier opening
-    /// that was never acknowledged, and lies behind a newer one, is not taken for its successor.
+    /// Random number of the log's opening that wrote the record. So a reader does not take a record of an earlier
+    /// opening, never acknowledged, for the successor of a newer record before it.
     pub epoch: u32,
-    /// Where the record begins: so a record of a recycled segment is not taken for a new one.
+    /// The record's position. So a reader does not take an old record of a recycled segment for a new one.
     pub start: u64,
     /// Payload bytes.
     pub len: u32,
-    /// What the payload is.
+    /// The kind of the payload.
     pub kind: u8,
 }
 
@@ -42,8 +42,8 @@ impl Header {
         bytes
     }
 
-    /// The header's bytes; `payload_crc` is the payload's CRC-32C. The header comes last in the
-    /// checksum, so that the payload's can be computed before the record's place is known.
+    /// The header's bytes; `payload_crc` is the payload's CRC-32C. The checksum covers the payload first and the header
+    /// last, so that the payload's part can be computed before the record's place is known.
     pub fn encode(&self, payload_crc: u32) -> [u8; RECORD_HEADER] {
         let fields = self.fields();
         let mut bytes = [0; RECORD_HEADER];
@@ -53,7 +53,7 @@ impl Header {
         bytes
     }
 
-    /// Takes the fields out of `bytes`, unchecked; with the checksum.
+    /// Takes the fields and the checksum out of `bytes`, unchecked.
     pub fn decode(bytes: &[u8; RECORD_HEADER]) -> (Header, u32) {
         let u32_at = |at: usize| {
             u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
@@ -67,7 +67,7 @@ impl Header {
         (header, u32_at(0))
     }
 
-    /// Whether `checksum` is that of this header and a payload.
+    /// Returns whether `checksum` is that of this header and `payload`.
     pub fn matches(&self, checksum: u32, payload: &[u8]) -> bool {
         crc32c::crc32c_append(crc32c::crc32c(payload), &self.fields()) == checksum
             || is_planted(PlantedFault::IgnoreLogChecksum)
@@ -111,8 +111,8 @@ pub fn opened(
     bytes
 }
 
-/// Writes the record with which a write begins, at the front of its bytes, where room was left: an [`OPENED`] where it is
-/// to tell the epoch before, else a [`MARK`].
+/// Writes the first record of a write at the front of its bytes, where room was left: an [`OPENED`] if `before`, the
+/// epoch before, is given, otherwise a [`MARK`].
 pub fn begin(bytes: &mut [u8], epoch: u32, start: u64, durable: u64, before: Option<u32>) {
     match before {
         None => {
@@ -126,7 +126,7 @@ pub fn begin(bytes: &mut [u8], epoch: u32, start: u64, durable: u64, before: Opt
     }
 }
 
-/// What a mark's payload says: how far the log was durable, and the epoch before, if it tells.
+/// Reads a mark's payload: how far the log was durable, and the epoch before, if the mark holds it.
 pub fn mark_payload(payload: &[u8]) -> Option<(u64, Option<u32>)> {
     let (durable, rest) = payload.split_first_chunk::<8>()?;
     let before = rest

@@ -3,11 +3,11 @@
 use crate::error::{Error, Result};
 use crate::os::File;
 
-/// Bytes of a segment's header, and what a write begins and ends at.
+/// Bytes of a segment's header, and the unit of the log's writes.
 pub const BLOCK: u64 = 4096;
 const MAGIC: [u8; 8] = *b"PGREDO\0\0";
 const FORMAT: u32 = 1;
-/// Sizes stay below this, and numbers below another limit, so that positions fit 63 bits.
+/// Sizes stay below this, and numbers below another limit, so that positions fit in 63 bits.
 pub(super) const LARGEST_SEGMENT: u64 = 1 << 32;
 
 /// A segment's header block.
@@ -79,7 +79,7 @@ pub(super) fn check(file: &dyn File, database_id: u64, number: u64) -> Result<u6
     Ok(size)
 }
 
-/// Whether segments may have that size.
+/// Returns whether segments may have that size.
 pub(super) fn is_size(segment_bytes: u64) -> bool {
     segment_bytes % BLOCK == 0 && (4 * BLOCK..=LARGEST_SEGMENT).contains(&segment_bytes)
 }

@@ -1,8 +1,8 @@
 //! The log's files: an endless stream of bytes, cut into segments of one size.
 //!
-//! Segment `n` holds the stream's bytes `n * capacity ..`, behind a header block. A segment that is
-//! no longer needed becomes a spare, and later another one: its space is reserved and written, so
-//! a sync has only data to write. Byte layout: `docs/format.md`, "Log segment".
+//! Segment `n` holds the stream's bytes `n * capacity ..`, behind a header block. A segment that is not needed any more
+//! becomes a spare, and later a segment with another number. Its space is reserved and written, so a sync has only data
+//! to write. Byte layout: `docs/format.md`, "Log segment".
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -16,15 +16,15 @@ use crate::planted::{is_planted, PlantedFault};
 use crate::sync::{Mutex, MutexGuard};
 use crate::{fallible, knobs};
 
-/// Numbers stay below this, and sizes below another limit, so that positions fit 63 bits.
+/// Numbers stay below this, and sizes below another limit, so that positions fit in 63 bits.
 const MOST_SEGMENTS: u64 = 1 << 30;
-/// Prefix of the names of spares, which tell nothing else.
+/// Prefix of the names of spares; the rest of the name has no meaning.
 const SPARE: &str = "spare-";
-/// The name of a file that is being made a segment, and was no spare.
+/// The name of a file that is being made a segment, and is not a spare.
 const NEW: &str = "new";
 
-/// The segment files of a log's directory. Each is in one list, segments or spares, also where it can't be renamed or
-/// removed: so it is used or given back later.
+/// The segment files of a log's directory. Each file is in one list, segments or spares, even if it can't be renamed or
+/// removed: so it is used or removed later.
 #[derive(Debug)]
 pub struct Segments {
     os: Arc<dyn Os>,
@@ -32,15 +32,15 @@ pub struct Segments {
     database_id: u64,
     segment_bytes: u64,
     open: Mutex<Open>,
-    /// Held while segments are made, so that two threads don't make the same one, and nobody counts on segments that
-    /// are taken back. True once the log is closed: then the directory may be another's.
+    /// Held while segments are made, so that two threads don't make the same one, and no thread counts on segments that
+    /// are taken back. True once the log is closed: another process may have the directory then.
     making: Mutex<bool>,
 }
 
 #[derive(Debug, Default)]
 struct Open {
     files: BTreeMap<u64, Arc<dyn File>>,
-    /// Those of `files` that were spares: all their blocks have been written before.
+    /// The segments in `files` that were spares: all their blocks have been written before.
     recycled: BTreeSet<u64>,
     spares: Vec<String>,
     next_spare: u64,
@@ -51,7 +51,7 @@ fn name_of(number: u64) -> String {
 }
 
 impl Segments {
-    /// No segments yet; creates `dir`.
+    /// Creates `dir`, without segments yet.
     pub fn create(
         os: Arc<dyn Os>,
         dir: &Path,
@@ -68,7 +68,7 @@ impl Segments {
         os.create_dir(dir)?;
         let mut open = Open::default();
         for name in os.list(dir)? {
-            // Left by a creation that did not end: there is no database that needs them.
+            // An unfinished creation left it: there is no database that needs it.
             if name.parse::<u64>().is_ok() {
                 os.remove(&dir.join(&name))?;
             }
@@ -90,7 +90,7 @@ impl Segments {
         Ok(segments)
     }
 
-    /// Opens the segments in `dir` that hold `from` and what comes after.
+    /// Opens the segments in `dir` that hold `from` and the positions behind it.
     pub fn open(
         os: Arc<dyn Os>,
         dir: &Path,
@@ -99,8 +99,8 @@ impl Segments {
         mode: OpenMode,
     ) -> Result<Self> {
         if mode != OpenMode::ReadOnly && !is_planted(PlantedFault::TrustSegmentNames) {
-            // The process before may have been killed when it had named a segment: a name that can be
-            // read is durable only now.
+            // The process before may have been killed after it named a segment: a name that can be read is durable only
+            // after this sync.
             os.sync_dir(dir)?;
         }
         let mut numbers = Vec::new();
@@ -176,7 +176,7 @@ impl Segments {
         last.map_or(0, |last| (last + 1) * self.capacity())
     }
 
-    /// File and offset of a position.
+    /// The file of a position, and the offset in it.
     pub fn locate(&self, position: u64) -> (PathBuf, u64) {
         let number = position / self.capacity();
         (
@@ -200,7 +200,7 @@ impl Segments {
         self.open.lock().files.get(&number).cloned()
     }
 
-    /// For whoever changes files' names, or makes files.
+    /// Locks `making`, for a caller that renames, makes or removes files.
     fn making(&self) -> Result<MutexGuard<'_, bool>> {
         let making = self.making.lock();
         match *making {
@@ -209,14 +209,14 @@ impl Segments {
         }
     }
 
-    /// Returns when nobody makes, renames or removes a file, and nobody will.
+    /// Waits until no thread makes, renames or removes a file; none will after that.
     pub fn close(&self) {
         if !is_planted(PlantedFault::CloseWhileMaking) {
             *self.making.lock() = true;
         }
     }
 
-    /// Segment `number`, made when it isn't there.
+    /// Returns segment `number`; makes it if it does not exist.
     pub(super) fn segment(&self, number: u64) -> Result<Arc<dyn File>> {
         if let Some(file) = self.existing(number) {
             return Ok(file);
@@ -225,13 +225,13 @@ impl Segments {
         self.made(number)
     }
 
-    /// As [`Segments::segment`], for who holds `making`.
+    /// Like [`Segments::segment`], for a caller that holds `making`.
     fn made(&self, number: u64) -> Result<Arc<dyn File>> {
         if let Some(file) = self.existing(number) {
             return Ok(file);
         }
         if number >= MOST_SEGMENTS {
-            // An opening would pass over it.
+            // An opening would ignore it.
             let what =
                 format!("the log has come to its end: it has {MOST_SEGMENTS} segments at most");
             return Err(Error::TooLarge(what));
@@ -243,7 +243,7 @@ impl Segments {
             self.give_up(spare);
             return Err(error);
         }
-        // From here on the file has the segment's name: where something fails, the next try replaces it.
+        // From here on the file has the segment's name: if a later step fails, the next try replaces the file.
         if !is_planted(PlantedFault::SkipDirectorySync) {
             self.os.sync_dir(&self.dir)?;
         }
@@ -256,7 +256,7 @@ impl Segments {
         Ok(file)
     }
 
-    /// Makes a file the segment at `path`: a spare, or a new one.
+    /// Makes a spare or a new file the segment at `path`.
     fn make(&self, spare: Option<&str>, number: u64, path: &Path) -> Result<()> {
         let from = self.dir.join(spare.unwrap_or(NEW));
         let file = match spare {
@@ -279,8 +279,8 @@ impl Segments {
         self.os.rename(&from, path)
     }
 
-    /// What could not be made a segment goes, so that others can use its space. A spare that can't be removed either
-    /// is one still; a new file is removed by the next try.
+    /// Removes a file that could not be made a segment, so that other files can use its space. A spare that can't be
+    /// removed either stays a spare; the next try removes a new file.
     fn give_up(&self, spare: Option<String>) {
         let path = self.dir.join(spare.as_deref().unwrap_or(NEW));
         if !self.is_there(&path) || is_planted(PlantedFault::ForgetLogFiles) {
@@ -292,21 +292,21 @@ impl Segments {
         }
     }
 
-    /// A spare that was taken out to be used or removed, in vain: it is one as long as it is there. It comes behind
-    /// the others, so that the next try has another.
+    /// Puts a spare back that could not be used or removed, if it still exists. It goes behind the other spares, so
+    /// that the next try takes another.
     fn put_back(&self, name: String) {
         if self.is_there(&self.dir.join(&name)) {
             self.open.lock().spares.insert(0, name);
         }
     }
 
-    /// Whether a file is there; where that can't be told, it counts as there.
+    /// Returns whether a file exists, also if that can't be found out.
     fn is_there(&self, path: &Path) -> bool {
         self.os.exists(path).unwrap_or(true)
     }
 
-    /// Makes the segments up to `position`, so that what is appended there finds its space. Returns where they end:
-    /// up to there they stay. Where one can't be made, those made before it become spares again, for others to use.
+    /// Makes the segments up to `position`, so that records appended there find their space. Returns the segments' end:
+    /// those before it stay. If one can't be made, the ones made before it become spares again, for other uses.
     pub fn prepare(&self, position: u64) -> Result<u64> {
         let _making = self.making()?;
         let wanted = position.saturating_sub(1) / self.capacity();
@@ -323,10 +323,10 @@ impl Segments {
         Ok(self.end())
     }
 
-    /// Makes segments from `first` on spares again, because `failed` could not be made. The last goes first, durably:
-    /// whatever is lost with the machine, none is missing before one that is there.
+    /// Makes the segments from `first` on spares again, because `failed` could not be made. The last goes first,
+    /// durably: a crash can leave no segment without the ones before it.
     fn take_back(&self, first: u64, failed: u64) {
-        // A file that has its name already needs those before it.
+        // If the file already has its segment's name, it needs those before it.
         let named = self.is_there(&self.dir.join(name_of(failed)));
         if named || is_planted(PlantedFault::KeepRefusedSegments) {
             return;
@@ -334,8 +334,8 @@ impl Segments {
         self.become_spares(first..failed);
     }
 
-    /// Makes segments that nothing stands in spares, the last one first, each durably. Ends at the first that can't
-    /// be renamed.
+    /// Makes segments without records spares, the last one first, each durably. Ends at the first that can't be
+    /// renamed.
     fn become_spares(&self, numbers: Range<u64>) {
         for number in numbers.rev() {
             let renamed = self.become_spare(number);
@@ -346,9 +346,9 @@ impl Segments {
         }
     }
 
-    /// For an opening, once it has written where the log ends: what a process that was killed had made for records
-    /// that it did not write becomes spares, from behind the segment of `position` on; and a file without a segment's
-    /// name goes. What can't be renamed or removed stays.
+    /// For an opening, once it has written where the log ends. A process that was killed may have made segments for
+    /// records that it did not write: those behind the segment of `position` become spares. A file without a segment's
+    /// name is removed. A file that can't be renamed or removed stays.
     pub fn let_go_behind(&self, position: u64) -> Result<()> {
         if is_planted(PlantedFault::KeepUnwrittenSegments) {
             return Ok(());
@@ -384,10 +384,10 @@ impl Segments {
         Ok(done)
     }
 
-    /// Whether the file of each segment from that of `position` on is as long as its header says.
+    /// Checks that the file of each segment, from that of `position` on, is as long as its header says.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] with the first that is not: a segment gets its name when it is whole.
+    /// [`Error::Corrupt`] for the first that is shorter: a segment gets its name only when it is whole.
     pub fn check_lengths(&self, position: u64) -> Result<()> {
         let first = position / self.capacity();
         let files: Vec<_> = self
@@ -414,10 +414,9 @@ impl Segments {
         Ok(())
     }
 
-    /// Writes `from..to` once more, as it can be read. A process that was killed may have left it in
-    /// the kernel's memory alone; and after a sync that failed the kernel takes it for written, so
-    /// that no sync brings it to the device. As the same bytes stand at the same place, nothing is lost
-    /// when this is interrupted.
+    /// Writes `from..to` again, as read. A process that was killed may have left the bytes in the kernel's memory only.
+    /// After a failed sync the kernel takes them for written, so that no later sync brings them to the device. The same
+    /// bytes go to the same place, so an interruption loses nothing.
     pub fn write_again(&self, from: u64, to: u64) -> Result<()> {
         let capacity = self.capacity();
         let mut bytes = Vec::new();
@@ -456,8 +455,8 @@ impl Segments {
         Ok(())
     }
 
-    /// Turns the segments that hold only bytes before `keep` into spares. One that can't be renamed stays a segment
-    /// until this is called again, and keeps no other from being released.
+    /// Makes the segments that hold only bytes before `keep` spares. One that can't be renamed stays a segment until
+    /// the next call; the others are released all the same.
     pub fn release_before(&self, keep: u64) -> Result<()> {
         let first = keep / self.capacity();
         let old: Vec<u64> = {
@@ -476,7 +475,7 @@ impl Segments {
         released
     }
 
-    /// Gives at most `most` spares back to the file system, as long as there are more than `keep`.
+    /// Removes at most `most` spares, as long as there are more than `keep`.
     pub fn trim_spares(&self, keep: usize, most: usize) -> Result<()> {
         let there = self.spares();
         self.drop_spares(keep.max(there.saturating_sub(most)))
@@ -492,7 +491,7 @@ impl Segments {
         self.become_spare(number)
     }
 
-    /// As [`Segments::make_spare`], for who holds `making`.
+    /// Like [`Segments::make_spare`], for a caller that holds `making`.
     fn become_spare(&self, number: u64) -> Result<()> {
         let name = loop {
             let name = {

@@ -1,18 +1,18 @@
-//! Where the log is written: the one writer's position in the stream.
+//! The end of the log, where its one writer writes.
 
 use super::segment_header::BLOCK;
 use super::segments::Segments;
 use crate::error::Result;
 use crate::knobs;
 
-/// The one writer's position in the stream. Writes are whole blocks: the last, partly filled one
-/// is kept, and written again with the next bytes, so that nothing has to be read back.
+/// The writer's position in the stream. Writes are whole blocks. The last block, partly filled, is kept, and written
+/// again with the next bytes, so that it need not be read back.
 #[derive(Debug)]
 pub struct Tail {
     position: u64,
     /// The bytes of the last block before `position`.
     block: Vec<u8>,
-    /// Position before which the segment's blocks were written before.
+    /// All blocks before this position have been written before.
     written_before: u64,
     out: Vec<u8>,
 }
@@ -32,8 +32,8 @@ impl Tail {
         })
     }
 
-    /// Writes `bytes` at the end. `ahead`: they will be synced, so small writes go ahead of
-    /// themselves where the segment is new.
+    /// Writes `bytes` at the end. `ahead`: the caller will sync them. A small write into a segment whose blocks were
+    /// never written then writes zeros ahead, too.
     pub fn write(&mut self, segments: &Segments, bytes: &[u8], ahead: bool) -> Result<()> {
         let capacity = segments.capacity();
         let mut rest = bytes;

@@ -1,4 +1,4 @@
-//! The log over random operations, torn ends, recycled segments and damage.
+//! The log under random operations, torn ends, recycled segments and damage.
 
 mod commits;
 mod files;
@@ -30,7 +30,7 @@ fn create(os: &SimulatedOs) -> Log {
     Log::create(Arc::new(os.clone()), &dir(), options()).unwrap()
 }
 
-/// Nothing is synced by itself.
+/// A log that syncs nothing by itself.
 fn create_without_threads(os: &SimulatedOs) -> Log {
     os.create_dir(&dir()).unwrap();
     let options = LogOptions {
@@ -61,7 +61,7 @@ enum Op {
     Append(u64, usize),
     Durable(Durability),
     Confirm,
-    /// A checkpoint: mark, make it durable, release what is before.
+    /// A checkpoint: appends a mark, makes it durable, releases the log before it.
     Checkpoint,
     Crash(u64),
     Close,
@@ -88,8 +88,8 @@ fn op() -> impl Strategy<Value = Op> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
-    /// What comes back after a crash is a beginning of what was appended, with all that was
-    /// acknowledged; and nothing else ever, whatever lies in the files from before.
+    /// After a crash the log returns a prefix of the appended records, with all acknowledged ones; never anything else,
+    /// whatever older bytes the files hold.
     #[test]
     fn what_was_durable_comes_back_and_nothing_else(
         ops in proptest::collection::vec(op(), 1..120),
@@ -158,7 +158,7 @@ proptest! {
 }
 
 proptest! {
-    /// Whatever bytes go bad: what is read back is a beginning of what was written, or an error.
+    /// Whatever bytes are damaged: reading returns a prefix of the written records, or an error.
     #[test]
     fn damage_anywhere_is_an_error_or_the_end(
         spots in proptest::collection::vec((any::<proptest::sample::Index>(), any::<u8>(), 1usize..2000), 1..4),
@@ -239,7 +239,7 @@ fn damage_before_the_durable_end_is_reported_at_every_byte() {
     }
     drop(log);
     let file = dir().join("00000000");
-    // The last write has no mark after it that tells of its sync.
+    // No mark behind the last write tells that it was synced.
     for position in 0..ends[2].0 {
         let damaged = os.crash(0);
         damaged.damage(&file, |bytes| bytes[4096 + position as usize] ^= 0x10);
@@ -280,7 +280,7 @@ fn damage_to_a_confirmed_log_is_reported_at_every_byte() {
             "{position}: {error}"
         );
     }
-    // The mark that says so is not missed itself.
+    // If that mark itself is damaged, it is not missed.
     for position in end.0..log.end().0 {
         let damaged = os.crash(0);
         damaged.damage(&file, |bytes| bytes[4096 + position as usize] ^= 0x10);
@@ -289,7 +289,7 @@ fn damage_to_a_confirmed_log_is_reported_at_every_byte() {
     }
 }
 
-/// A log with a long record that is durable, as a later mark says; with the record's position.
+/// A log with a long record, durable as a later mark says; with the record's position and length.
 fn with_long_record() -> (SimulatedOs, u64, usize) {
     let os = SimulatedOs::new(4);
     os.create_dir(&dir()).unwrap();
@@ -311,7 +311,7 @@ fn with_long_record() -> (SimulatedOs, u64, usize) {
     (os, starts[0], long.len())
 }
 
-/// A record can be longer than what a short write is.
+/// The record is longer than the bytes that a short search looks through.
 #[test]
 fn damage_to_a_long_record_that_was_durable_is_reported() {
     let (os, start, len) = with_long_record();
@@ -321,7 +321,7 @@ fn damage_to_a_long_record_that_was_durable_is_reported() {
     assert!(matches!(opened, Err(Error::Corrupt { .. })), "{opened:?}");
 }
 
-/// Nothing then says how long the record is.
+/// The record's length is unknown then.
 #[test]
 fn damage_to_the_header_of_a_long_record_that_was_durable_is_reported() {
     let (os, start, _) = with_long_record();
@@ -420,7 +420,7 @@ fn another_databases_log_and_a_newer_format_are_refused() {
     assert!(Log::create(Arc::new(os), &dir(), odd).is_err());
 }
 
-/// Writes a word into a segment's header, whose checksum stays right.
+/// Writes a word into a segment's header, with a correct checksum.
 fn forge(os: &SimulatedOs, number: u64, at: usize, word: u64) {
     os.damage(&dir().join(format!("{number:08}")), |bytes| {
         bytes[at..at + 8].copy_from_slice(&word.to_le_bytes());

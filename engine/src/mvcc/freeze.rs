@@ -1,4 +1,4 @@
-//! Freezing: version headers that no longer tell anybody anything go when a leaf needs room.
+//! Freezing: removes version headers that no snapshot needs, when a leaf needs space.
 
 use std::sync::Arc;
 
@@ -6,8 +6,8 @@ use crate::buffer::{LeafFreeze, RecordEdit};
 use crate::mvcc::order::CommitOrder;
 use crate::mvcc::version::{encode_frozen, Header};
 
-/// Strips headers that every snapshot sees through, and drops delete marks that every snapshot
-/// sees. Given to the pool, which asks it before it splits a leaf.
+/// Strips the headers of versions that every snapshot sees, and removes delete marks that every snapshot sees. The
+/// buffer pool calls it before it splits a leaf.
 pub(crate) struct Freeze {
     pub order: Arc<CommitOrder>,
 }
@@ -17,7 +17,7 @@ impl LeafFreeze for Freeze {
         match for_all(&self.order, value) {
             FrozenVersion::NotFrozen => RecordEdit::Keep,
             FrozenVersion::Deleted => RecordEdit::Remove,
-            // Its header is the shortest already.
+            // The record has the shortest header already.
             FrozenVersion::Row(payload) if payload.len() + 1 == value.len() => RecordEdit::Keep,
             FrozenVersion::Row(payload) => {
                 encode_frozen(payload, out);
@@ -27,18 +27,18 @@ impl LeafFreeze for Freeze {
     }
 }
 
-/// What of a record's value every snapshot sees, now and later.
+/// The part of a record's value that every present and later snapshot sees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrozenVersion<'a> {
-    /// This payload.
+    /// Every snapshot sees this payload.
     Row(&'a [u8]),
-    /// No row.
+    /// No snapshot sees a row.
     Deleted,
-    /// Not the same for all.
+    /// Snapshots may see different versions.
     NotFrozen,
 }
 
-/// What every snapshot, now and later, sees of a record's value.
+/// Returns what every present and later snapshot sees of a record's value.
 pub(crate) fn for_all<'a>(order: &CommitOrder, value: &'a [u8]) -> FrozenVersion<'a> {
     match Header::decode(value) {
         Ok((header, payload)) => match header.txid() {
@@ -46,7 +46,7 @@ pub(crate) fn for_all<'a>(order: &CommitOrder, value: &'a [u8]) -> FrozenVersion
             _ if header.deleted => FrozenVersion::Deleted,
             _ => FrozenVersion::Row(payload),
         },
-        // Whoever reads the record itself is told.
+        // A reader of the record gets this error itself.
         Err(_) => FrozenVersion::NotFrozen,
     }
 }

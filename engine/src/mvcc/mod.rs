@@ -1,9 +1,9 @@
-//! Versions: which of them a snapshot sees, in which order transactions committed, and how far back anybody looks.
+//! Versions: which of them a snapshot sees, in which order transactions committed, and how far back snapshots reach.
 //!
-//! - `version`: the header in front of each record; `freeze`: headers that tell nobody anything any more go;
+//! - `version`: the header in front of each record; `freeze`: removes headers that no snapshot needs;
 //! - `status`, `order`: how each transaction ended, and when;
-//! - `snapshot`, `live_snapshots`: what a reader sees, and which snapshots anybody reads by; `undo_reclamation`: when what they may
-//!   have led to is free.
+//! - `snapshot`, `live_snapshots`: what a reader sees, and the snapshots that are in use;
+//! - `undo_reclamation`: when an undo page can be freed.
 #![forbid(unsafe_code)]
 
 pub(crate) mod freeze;

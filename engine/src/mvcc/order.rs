@@ -1,9 +1,8 @@
 //! The order of commits, and the set of running writers.
 //!
-//! A short mutex puts beginnings and ends of writers in one order. What readers need of it is
-//! published in two words: the newest commit number, and the oldest running writer. They are
-//! stored in the opposite order of how a snapshot loads them: a snapshot that sees an oldest
-//! writer sees every end that made it the oldest.
+//! A mutex, held briefly, puts beginnings and ends of writers in one order. Readers need two words of it: the newest
+//! commit number and the oldest running writer. A writer's end stores them in the opposite order of a snapshot's
+//! loads. So a snapshot that loads an oldest writer sees every end that made it the oldest.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -23,9 +22,9 @@ use crate::sync::Mutex;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
     Commit,
-    /// After its rollback is complete.
+    /// It was rolled back completely.
     Abort,
-    /// It had written nothing: nobody will ask, and no snapshot is older for it.
+    /// It has written nothing. No record names it, and its end takes no commit number.
     Unused,
 }
 
@@ -37,13 +36,13 @@ pub(crate) struct CommitOrder {
     oldest: CachePadded<AtomicU64>,
     horizon_csn: CachePadded<AtomicU64>,
     horizon_low: AtomicU64,
-    /// What a test build leaves out.
+    /// The isolation rule that a test build leaves out.
     pub broken: Broken,
 }
 
 struct Writers {
-    /// Ascending by number. Those that have ended are gone from here, so that a transaction which
-    /// runs for long does not make all that come after it stay.
+    /// Ascending by number. Ended writers are removed at once, so that a long transaction does not keep all later
+    /// ones here.
     running: VecDeque<(TxId, Arc<RunningTransaction>)>,
 }
 
@@ -68,12 +67,12 @@ impl CommitOrder {
     pub fn begin(&self, running: &Arc<RunningTransaction>) -> TxId {
         let mut writers = self.writers.lock();
         let txid = self.statuses.begin();
-        // When nobody else runs, `oldest` is the next number already: this one.
+        // If no other writer runs, `oldest` is already the next number, which is this one.
         writers.running.push_back((txid, running.clone()));
         txid
     }
 
-    /// Ends a writer: from now on its changes are seen by new snapshots (or are gone).
+    /// Ends a writer: snapshots taken from here on see its changes, or its changes have been rolled back.
     pub fn end(&self, txid: TxId, end: End) -> Csn {
         let mut writers = self.writers.lock();
         let last = self.last_csn.load(Ordering::Relaxed);
@@ -100,8 +99,9 @@ impl CommitOrder {
         csn
     }
 
-    /// Gives a change that is no transaction's a place of its own in the order: snapshots older
-    /// than the number were taken before it.
+    /// Gives a change that belongs to no transaction its own commit number.
+    ///
+    /// A snapshot with a smaller number was taken before the change.
     pub fn pass(&self) -> Csn {
         let _one_at_a_time = self.writers.lock();
         let csn = self.last_csn.load(Ordering::Relaxed) + 1;
@@ -109,7 +109,7 @@ impl CommitOrder {
         Csn(csn)
     }
 
-    /// The newest state: what a snapshot taken now holds.
+    /// Returns the newest state, which a snapshot taken at this moment holds.
     #[inline]
     pub fn newest(&self) -> Horizon {
         let low = TxId(self.oldest.load(Ordering::Acquire));
@@ -117,13 +117,13 @@ impl CommitOrder {
         Horizon { csn, low }
     }
 
-    /// How a transaction stands.
+    /// Returns the status of a transaction.
     #[inline]
     pub fn status(&self, txid: TxId) -> Status {
         self.statuses.get(txid)
     }
 
-    /// The running writer of a number.
+    /// Returns the running writer with this number.
     pub fn running(&self, txid: TxId) -> Option<Arc<RunningTransaction>> {
         let writers = self.writers.lock();
         let running = &writers.running;
@@ -139,12 +139,12 @@ impl CommitOrder {
         writers.running.iter().cloned().collect()
     }
 
-    /// The next number to be given.
+    /// The number that the next writer gets.
     pub fn next_txid(&self) -> TxId {
         self.statuses.next()
     }
 
-    /// Makes every number below `next` frozen. Only while nobody runs.
+    /// Makes every number below `next` frozen; has no effect while a writer runs.
     pub fn raise(&self, next: TxId) {
         let writers = self.writers.lock();
         if writers.running.is_empty() && next > self.statuses.next() {
@@ -154,8 +154,9 @@ impl CommitOrder {
         }
     }
 
-    /// Publishes a horizon, and drops what only older snapshots needed. Horizons that are older
-    /// than the published one are ignored. Returns the published one.
+    /// Publishes a horizon, and drops the statuses that only older snapshots needed.
+    ///
+    /// Ignores a horizon older than the published one. Returns the published one.
     pub fn advance_horizon(&self, horizon: Horizon) -> Horizon {
         let csn = self
             .horizon_csn
@@ -173,17 +174,17 @@ impl CommitOrder {
         }
     }
 
-    /// Whether a horizon is newer than the published one.
+    /// Returns whether `horizon` is newer than the published one.
     pub fn is_advanced_by(&self, horizon: Horizon) -> bool {
         horizon.csn > self.horizon_csn() || horizon.low.0 > self.horizon_low.load(Ordering::Acquire)
     }
 
-    /// Every snapshot, now and later, sees what ended up to here.
+    /// Every present and later snapshot sees transactions that ended up to this CSN.
     pub fn horizon_csn(&self) -> Csn {
         Csn(self.horizon_csn.load(Ordering::Acquire))
     }
 
-    /// Whether every snapshot, now and later, sees what `txid` wrote.
+    /// Returns whether every present and later snapshot sees what `txid` wrote.
     #[inline]
     pub fn is_frozen(&self, txid: TxId) -> bool {
         if txid.0 < self.horizon_low.load(Ordering::Acquire) {
@@ -195,8 +196,9 @@ impl CommitOrder {
         }
     }
 
-    /// Forgets which transaction ended when, where no snapshot can tell the difference, nor the
-    /// horizon: what it has passed stays passed, for purge has begun to free that undo.
+    /// Merges the statuses of ended transactions that neither a snapshot nor the horizon can tell apart.
+    ///
+    /// A transaction that the horizon has passed must stay passed, because purge has begun to free its undo.
     pub fn summarise(&self, live: &LiveSnapshots) {
         let _one_at_a_time = self.writers.lock();
         match is_planted(PlantedFault::SummariseOverHorizon) {
@@ -260,13 +262,13 @@ mod tests {
         assert!(order.is_frozen(ids[2]));
     }
 
-    /// The snapshot at which the horizon stands goes, and ends on both sides of it are made one
-    /// number before the horizon moves. Purge has freed undo up to where it stands.
+    /// The snapshot that holds the horizon ends. Before the horizon moves, ends on both sides of it must not be
+    /// merged into one number. Purge has freed undo up to the horizon.
     #[test]
     fn what_the_horizon_has_passed_stays_frozen() {
         let order = CommitOrder::new(TxId(1));
         let running = RunningTransaction::new(Default::default());
-        // It runs on, so that its number tells nothing of those behind.
+        // It keeps running, so `low` does not decide whether the later ones are frozen.
         order.begin(&running);
         let ended: Vec<TxId> = (0..3 * 8192)
             .map(|_| {

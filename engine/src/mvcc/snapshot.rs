@@ -1,13 +1,13 @@
 //! Snapshots: what a reader sees, and the horizon that no reader looks behind.
 //!
-//! Each transaction owns a slot, in which it registers its snapshot. Taking one is a store, a
-//! fence, two loads and two stores: no mutex, nothing shared with other readers.
+//! Each transaction owns a slot, in which it registers its snapshot. Taking one is a store, a fence, two loads and
+//! two stores: no mutex, nothing shared with other readers.
 //!
-//! The horizon is the oldest registered snapshot. It races with transactions that are just taking
-//! theirs, so a reader first marks its slot as *registering*, then (after a fence) loads the newest
-//! commit. The other side loads the newest commit, then (after a fence) scans the slots. If the
-//! scan missed the mark, the reader's load comes after the scanner's and gives a commit that is at
-//! least as new as the horizon. If the scan sees the mark, the horizon stays where it was.
+//! The horizon is the oldest registered snapshot. Its computation races with transactions that take their snapshots
+//! at the same time. So a reader first marks its slot as *registering*, then (after a fence) loads the newest commit.
+//! The thread that computes the horizon loads the newest commit, then (after a fence) scans the slots. If the scan
+//! misses the mark, the reader's load comes after the scanner's load. Then the reader's snapshot is at least as new
+//! as the horizon. If the scan sees the mark, the horizon does not move.
 
 use std::sync::{Arc, OnceLock};
 
@@ -30,26 +30,28 @@ const CHUNKS: usize = 16 * 1024;
 const REGISTERING: u64 = 0;
 const IDLE: u64 = u64::MAX;
 
-/// What a reader sees.
+/// The state that a reader sees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadView {
-    /// Transactions that ended up to here are seen.
+    /// The view sees transactions that committed up to this CSN.
     pub csn: Csn,
-    /// Every transaction below has ended, and is seen: a page whose `max_txid` is below needs no
-    /// look at its records' versions ([`live_payload`](crate::mvcc::live_payload) strips their headers).
+    /// Every transaction below this number has ended, and the view sees it.
+    ///
+    /// On a page whose `max_txid` is below, a reader needs no versions ([`live_payload`](crate::mvcc::live_payload)
+    /// strips their headers).
     pub low: TxId,
     /// The reader's own number (0: it has not written).
     pub own: TxId,
 }
 
 impl ReadView {
-    /// Whether this is a view of the newest state: it sees who commits later, too.
+    /// Returns whether this is a view of the newest state, which also sees transactions that commit later.
     #[inline]
     pub fn is_newest(&self) -> bool {
         self.csn == Csn(u64::MAX)
     }
 
-    /// Whether this view sees what `txid` wrote.
+    /// Returns whether this view sees what `txid` wrote.
     ///
     /// # Errors
     /// [`Error::Internal`] for a number that was never given.
@@ -80,27 +82,30 @@ struct Slot {
     low: AtomicU64,
     /// A second, newer snapshot, taken while the first had to stay; mostly idle.
     second: AtomicU64,
-    /// While undo pointers are followed: [`UndoReclamation::retired`] when that began; otherwise idle.
+    /// [`UndoReclamation::retired`] when the present walk along undo pointers began; idle without a walk.
     walking: AtomicU64,
     owner: Owner,
 }
 
-/// Whose transaction stands behind a slot: for lists of transactions. Written by the owner, into
-/// the cache line that it has for its snapshot anyway.
+/// The transaction that owns a slot, for lists of transactions.
+///
+/// The owner writes these fields into the cache line that it also uses for its snapshot.
 #[derive(Default)]
 pub(crate) struct Owner {
     /// The number that the embedding program gave.
     pub session: AtomicU64,
-    /// When the transaction began, in microseconds since 1970, where the program says so; 0: not.
+    /// When the transaction began, in microseconds since 1970; 0 if the program has not told it.
     pub started_us: AtomicU64,
     /// An [`Isolation`](crate::Isolation) as a number.
     pub isolation: AtomicU8,
-    /// Transactions that have stood there so far.
+    /// The number of transactions that have owned the slot so far.
     transactions: AtomicU64,
 }
 
-/// The snapshot registered in a word. Registering takes a few instructions, so it is worth waiting
-/// for, unless the thread was suspended in its middle.
+/// Returns the snapshot registered in a word.
+///
+/// Registering takes a few instructions, so waiting is worthwhile. If the owner's thread is suspended meanwhile, the
+/// wait ends after 50 tries.
 fn registered(word: &AtomicU64) -> u64 {
     for _ in 0..50 {
         match word.load(Ordering::Acquire) {
@@ -111,7 +116,9 @@ fn registered(word: &AtomicU64) -> u64 {
     REGISTERING
 }
 
-/// Orders what a slot says against what its owner, or who looks at all slots, loads next.
+/// Orders the access before it against the loads after it.
+///
+/// The access is an owner's store to its slot, or a scan's load of the newest commit.
 #[inline(always)]
 fn fence_unless(fault: PlantedFault) {
     if !is_planted(fault) {
@@ -140,8 +147,9 @@ impl SnapshotRegistry {
         })
     }
 
-    /// Claims a free slot; a thread usually gets the one it had before. With 1,048,576 open
-    /// transactions it waits for one to end.
+    /// Claims a free slot; a thread usually gets the one that it had before.
+    ///
+    /// Where all slots are taken (1,048,576 with the knobs' defaults), it waits for a transaction to end.
     pub fn claim(self: &Arc<Self>) -> SnapshotSlot {
         loop {
             if let Some(slot) = self.try_claim() {
@@ -170,7 +178,7 @@ impl SnapshotRegistry {
         None
     }
 
-    /// The owner of the slot of this number; it may have changed.
+    /// Returns the owner of the slot with this number; the owner may change at any time.
     pub fn owner(&self, number: u32) -> Option<&Owner> {
         let chunk = self
             .chunks
@@ -179,7 +187,7 @@ impl SnapshotRegistry {
         Some(&chunk[number as usize % knobs::snapshot_places()].owner)
     }
 
-    /// The registered snapshots, by the numbers of their slots.
+    /// The registered snapshots, with the numbers of their slots.
     pub fn registered(&self) -> Vec<(u32, Csn)> {
         let mut found = Vec::new();
         let chunks = self.chunks.iter().map_while(OnceLock::get);
@@ -192,8 +200,7 @@ impl SnapshotRegistry {
         found
     }
 
-    /// The horizon now; `None` while somebody is just taking a snapshot, and does not come to an
-    /// end with it.
+    /// Returns the horizon; `None` while a transaction takes a snapshot and does not finish soon.
     pub fn horizon(&self, order: &CommitOrder) -> Option<Horizon> {
         let mut horizon = order.newest();
         fence_unless(PlantedFault::UnfencedHorizon);
@@ -214,7 +221,7 @@ impl SnapshotRegistry {
         Some(horizon)
     }
 
-    /// The snapshots registered now; `None` as with [`SnapshotRegistry::horizon`].
+    /// Returns the snapshots that are registered; `None` as with [`SnapshotRegistry::horizon`].
     pub fn live(&self, order: &CommitOrder) -> Option<LiveSnapshots> {
         let newest = order.newest().csn;
         fence(Ordering::SeqCst);
@@ -234,7 +241,7 @@ impl SnapshotRegistry {
         Some(LiveSnapshots::of(newest, csns))
     }
 
-    /// Where the oldest walk under way began.
+    /// Returns the count of retired pages at which the oldest active walk began.
     pub fn oldest_walk(&self) -> u64 {
         let chunks = self.chunks.iter().map_while(|chunk| chunk.get());
         let slots = chunks.flat_map(|slots| slots.iter());
@@ -279,21 +286,21 @@ impl SnapshotSlot {
         (self.chunk * knobs::snapshot_places() + self.index) as u32
     }
 
-    /// Whose transaction it is.
+    /// The transaction that owns the slot.
     pub fn owner(&self) -> &Owner {
         &self.slot().owner
     }
 
-    /// A number that no other transaction of the system has: of the next one that stands here.
+    /// Returns a number for the slot's next transaction that no other transaction of the system has.
     pub fn next_generation(&self) -> u64 {
         let before = &self.owner().transactions;
-        // Of the slot's owner alone.
+        // Only the slot's owner writes this counter.
         let number = before.load(Ordering::Relaxed) + 1;
         before.store(number, Ordering::Relaxed);
         u64::from(self.number()) << 40 | number & ((1 << 40) - 1)
     }
 
-    /// Takes a snapshot of now, giving up the one before.
+    /// Takes a snapshot of the newest state, and gives up the one before.
     pub fn take(&self, order: &CommitOrder) -> Horizon {
         let slot = self.slot();
         slot.csn.store(REGISTERING, Ordering::Relaxed);
@@ -312,7 +319,7 @@ impl SnapshotSlot {
         slot.csn.store(held.csn.0, Ordering::Release);
     }
 
-    /// Says that undo pointers are going to be followed, that will be read from now on.
+    /// Registers a walk: the caller reads the undo pointers that it follows after this call.
     pub fn walk(&self, reclamation: &UndoReclamation) -> Walking<'_> {
         let slot = self.slot();
         slot.walking.store(reclamation.retired(), Ordering::Relaxed);
@@ -320,7 +327,7 @@ impl SnapshotSlot {
         Walking { slot }
     }
 
-    /// Takes a second snapshot, of now; the first, which is older, stays.
+    /// Takes a second snapshot, of the newest state; the first, older one stays.
     pub fn take_second(&self, order: &CommitOrder) -> Horizon {
         let slot = self.slot();
         slot.second.store(REGISTERING, Ordering::Relaxed);
@@ -383,8 +390,8 @@ mod tests {
         assert!(again.take(&order).csn == order.newest().csn);
     }
 
-    /// Nobody ever holds a snapshot older than a horizon that was computed before it was taken
-    /// or while it stood.
+    /// No transaction holds a snapshot older than a horizon that was computed before the snapshot was taken or while
+    /// it was held.
     #[test]
     fn horizon_never_passes_a_snapshot_being_taken() {
         let order = CommitOrder::new(TxId(1));

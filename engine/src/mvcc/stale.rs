@@ -1,4 +1,4 @@
-//! Snapshots that are too old on purpose: the rule [`IsolationFault::StaleSnapshot`] left out.
+//! Snapshots that are too old on purpose: leaves out the rule of [`IsolationFault::StaleSnapshot`].
 //!
 //! [`IsolationFault::StaleSnapshot`]: crate::IsolationFault::StaleSnapshot
 
@@ -6,10 +6,10 @@ use crate::mvcc::live_snapshots::Horizon;
 use crate::mvcc::order::CommitOrder;
 use crate::mvcc::snapshot::SnapshotSlot;
 
-/// Snapshots for which a stale one is given out.
+/// The number of snapshots for which one stale snapshot is used.
 const STALE_FOR: u64 = 8;
 
-/// A snapshot that is given out again and again. Its slot keeps what it sees from being purged.
+/// A snapshot that is used again and again. Its slot keeps the versions that it sees from being purged.
 pub(crate) struct Stale {
     slot: SnapshotSlot,
     taken: Horizon,
@@ -26,7 +26,7 @@ impl Stale {
         }
     }
 
-    /// Registers the old snapshot in `slot` too.
+    /// Registers the old snapshot in `slot`, too.
     pub fn give(&mut self, slot: &SnapshotSlot, order: &CommitOrder) -> Horizon {
         if self.used >= STALE_FOR {
             self.taken = self.slot.take(order);

@@ -1,10 +1,10 @@
 //! The status directory: how each transaction of this run ended, found by its number.
 //!
-//! One word a transaction, in chunks that are never moved: a reader finds the word without a
-//! lock. Chunks whose transactions every snapshot sees are dropped from the front, so that the
-//! directory's memory follows the span of live transactions and not the number of all. Where an
-//! old snapshot or a long transaction keeps that span wide, a chunk of ended transactions between
-//! whose ends no snapshot stands is kept as one number: nobody can tell them apart.
+//! The directory has one word for each transaction, in chunks that never move, so a reader finds the word without a
+//! lock. Chunks whose transactions every snapshot sees are dropped from the front. So the directory's memory follows
+//! the span of live transactions, not the number of all transactions. An old snapshot or a long transaction can keep
+//! that span wide. Therefore a chunk of ended transactions keeps one number for all of them if no snapshot lies
+//! between their ends: no reader can tell them apart.
 
 use std::sync::Arc;
 
@@ -18,12 +18,12 @@ use crate::sync::atomic::{AtomicU64, Ordering};
 
 const ABORTED: u64 = 1 << 63;
 
-/// How a transaction stands.
+/// The status of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
     /// It runs, or is rolling back.
     Active,
-    /// It committed with this number. `Csn(0)` stands for "before every snapshot".
+    /// It committed with this number. `Csn(0)` means "before every snapshot".
     Committed(Csn),
     /// It was rolled back completely, and its end took this number.
     Aborted(Csn),
@@ -32,9 +32,9 @@ pub enum Status {
 }
 
 enum Chunk {
-    /// A word for each.
+    /// A word for each transaction.
     Each(Box<[AtomicU64]>),
-    /// All have ended, and no snapshot stands between their ends.
+    /// All have ended, and no snapshot lies between their ends.
     Ended {
         /// The newest end.
         csn: u64,
@@ -42,12 +42,13 @@ enum Chunk {
     },
 }
 
-/// Which transactions of a chunk were rolled back, by their places. Where many wait for one row these are most of
-/// them, for each gives its number back for the wait.
+/// The transactions of a chunk that were rolled back, by their places.
+///
+/// If many transactions wait for one row, most are in this set: each gives its number back before it waits.
 enum Aborted {
-    /// These, ascending.
+    /// The places, ascending.
     Few(Box<[u16]>),
-    /// Those with a bit.
+    /// A bitmap: a set bit means rolled back.
     Many(Box<[u64]>),
 }
 
@@ -57,8 +58,9 @@ struct Window {
     chunks: Vec<Arc<Chunk>>,
 }
 
-/// Transaction number → status. Changes come from one caller at a time (the commit order's mutex);
-/// look-ups from anywhere.
+/// Maps a transaction number to its status.
+///
+/// The commit order's mutex lets one caller at a time change it. Any thread looks up without a lock.
 pub struct StatusDirectory {
     window: ArcSwap<Window>,
     /// One past the highest transaction number given.
@@ -77,7 +79,7 @@ impl StatusDirectory {
         }
     }
 
-    /// The number the next transaction gets.
+    /// The number that the next transaction gets.
     pub fn next(&self) -> TxId {
         TxId(self.next.load(Ordering::Acquire))
     }
@@ -109,7 +111,7 @@ impl StatusDirectory {
         }
     }
 
-    /// Notes the end of an active transaction.
+    /// Records the end of an active transaction.
     pub fn finish(&self, txid: TxId, status: Status) {
         let word = match status {
             Status::Committed(csn) => csn.0,
@@ -123,13 +125,13 @@ impl StatusDirectory {
         }
     }
 
-    /// How transaction `txid` stands.
+    /// Returns the status of transaction `txid`.
     pub fn get(&self, txid: TxId) -> Status {
         let window = self.window.load();
         if txid.0 < window.first {
             return Status::Committed(Csn(0));
         }
-        // A number not given yet may still have a cell in the last chunk.
+        // A number that no transaction has yet may already have a word in the last chunk.
         if txid.0 >= self.next.load(Ordering::Acquire) {
             return Status::Unknown;
         }
@@ -143,16 +145,16 @@ impl StatusDirectory {
                 true => Status::Aborted(Csn(*csn)),
                 false => Status::Committed(Csn(*csn)),
             },
-            // The window is older than the number: it was given after the window was loaded.
+            // The number was given after this thread loaded the window.
             None => Status::Active,
         }
     }
 
-    /// Keeps one number for each chunk of ended transactions between whose ends no snapshot stands.
+    /// Keeps one number for each chunk of ended transactions if no snapshot lies between their ends.
     pub fn summarise(&self, live: &LiveSnapshots) {
         let window = self.window.load();
         let mut chunks: Option<Vec<Arc<Chunk>>> = None;
-        // The last chunk is still being given out.
+        // The last chunk's numbers are still being given.
         let full = window.chunks.len().saturating_sub(1);
         for (number, chunk) in window.chunks[..full].iter().enumerate() {
             if let Some(summary) = chunk.summary(live) {
@@ -168,7 +170,7 @@ impl StatusDirectory {
         }
     }
 
-    /// Drops chunks of transactions that all end below `frozen`: every snapshot sees them.
+    /// Drops chunks of transactions whose numbers are all below `frozen`: every snapshot sees them.
     pub fn trim(&self, frozen: TxId) {
         let window = self.window.load();
         let passed = frozen.0.saturating_sub(window.first) / knobs::status_chunk();
@@ -181,7 +183,7 @@ impl StatusDirectory {
         }
     }
 
-    /// Bytes held, for the memory account.
+    /// Bytes in use, for the memory account.
     pub fn bytes(&self) -> usize {
         self.window.load().chunks.iter().map(|c| c.bytes()).sum()
     }
@@ -203,7 +205,7 @@ impl Chunk {
         }
     }
 
-    /// What stands for the chunk, if nobody can tell the difference.
+    /// Returns the chunk's short form if no snapshot can tell it from the chunk.
     fn summary(&self, live: &LiveSnapshots) -> Option<Chunk> {
         let Chunk::Each(words) = self else {
             return None;
@@ -238,7 +240,7 @@ impl Chunk {
 }
 
 impl Aborted {
-    /// Those at these places, ascending, of so many.
+    /// Makes the set of these places, ascending, of a chunk of `count` transactions.
     fn new(places: Vec<u16>, count: usize) -> Aborted {
         if places.len() <= knobs::most_aborted_in_chunk() {
             return Aborted::Few(places.into());
@@ -250,7 +252,7 @@ impl Aborted {
         Aborted::Many(bits.into())
     }
 
-    /// Whether the one at a place is among them.
+    /// Returns whether the transaction at a place was rolled back.
     fn has(&self, place: usize) -> bool {
         match self {
             Aborted::Few(places) => places.binary_search(&(place as u16)).is_ok(),
@@ -345,7 +347,7 @@ mod tests {
         let (full, snapshot) = (directory.bytes(), 2 * chunk + 100);
         let live = LiveSnapshots::of(Csn(7 * chunk + 1), vec![snapshot]);
         directory.summarise(&live);
-        // Left as they were: that of the snapshot, of the running one, of the newest.
+        // These chunks are unchanged: the snapshot's, the running transaction's and the newest.
         assert!(crate::knobs::SHAKEN || directory.bytes() < full / 8 * 4);
         assert!(directory.bytes() > full / 8 * 3);
         for (txid, before) in all.zip(before) {
@@ -367,7 +369,7 @@ mod tests {
         assert_eq!(directory.bytes(), 0);
     }
 
-    /// Those that wait for one row give their numbers back, which then count as rolled back.
+    /// Transactions that wait for one row give their numbers back; these numbers then count as rolled back.
     #[test]
     fn many_that_were_rolled_back_take_a_bit_each() {
         let chunk = knobs::status_chunk();
@@ -381,7 +383,7 @@ mod tests {
         }
         let full = directory.bytes();
         directory.summarise(&LiveSnapshots::of(Csn(4 * chunk + 1), vec![]));
-        // The newest chunk is left as it was. Of small chunks the rest is no small part.
+        // The newest chunk is unchanged. With small chunks, the fixed size of a merged chunk counts.
         assert!(crate::knobs::SHAKEN || directory.bytes() < full / 4 + full / 8);
         for i in 0..4 * chunk {
             let is_aborted = matches!(directory.get(TxId(i + 1)), Status::Aborted(_));

@@ -1,10 +1,11 @@
-//! When an undo page that nothing leads to any more can be freed.
+//! Undo reclamation: decides when an undo page that no pointer leads to can be freed.
 //!
-//! A reader that follows undo pointers may be on its way to a page while the last pointer to it is
-//! taken out of its row's chain. So readers say that they are walking, and a page is freed when all
-//! have arrived who set out before it was retired (epoch-based reclamation, Fraser 2004). A reader
-//! with a copy of a leaf compares the count of retired pages with what it was before the copy was
-//! made: where it has changed, the copy's pointers may be stale, and it looks at the leaf again.
+//! A reader that follows undo pointers may be about to read a page while pruning removes the last pointer to it. So
+//! each reader registers its walk. A page is freed when all walks that began before its retirement have ended
+//! (epoch-based reclamation, Fraser 2004).
+//!
+//! A reader with a copy of a leaf compares the count of retired pages with the count from before it made the copy. If
+//! the count differs, the copy's pointers may be stale, and the reader reads the leaf again.
 
 use std::collections::VecDeque;
 
@@ -20,7 +21,7 @@ use crate::sync::Mutex;
 pub(crate) struct UndoReclamation {
     /// How many times pages were retired.
     retired: AtomicU64,
-    /// Retired and not yet freed, each with the count that its retirement made.
+    /// Pages that are retired and not yet freed, each with the count that its retirement made.
     waiting: Mutex<VecDeque<(u64, PageId)>>,
 }
 
@@ -31,15 +32,14 @@ impl UndoReclamation {
         self.retired.load(Ordering::Acquire)
     }
 
-    /// A page to which nothing leads any more.
+    /// Retires a page to which no pointer leads.
     pub fn retire(&self, page: PageId) {
         let mut waiting = self.waiting.lock();
         let count = self.retired.fetch_add(1, Ordering::SeqCst) + 1;
         waiting.push_back((count, page));
     }
 
-    /// The pages that can be freed, when the oldest walk under way began at the count `oldest`
-    /// gives.
+    /// Takes the pages that can be freed; `oldest` returns the count at which the oldest active walk began.
     pub fn take_free(&self, oldest: impl FnOnce() -> u64) -> Vec<PageId> {
         let mut waiting = self.waiting.lock();
         if waiting.is_empty() {
@@ -51,8 +51,9 @@ impl UndoReclamation {
         waiting.drain(..free).map(|(_, page)| page).collect()
     }
 
-    /// Frees pages to which nobody is on the way. Those for which that fails wait, and are tried again
-    /// with the retired ones. Inside the barrier.
+    /// Frees pages that no reader can be about to read. Runs inside the barrier.
+    ///
+    /// If that fails for a page, the page is retired again, and its free is tried again later.
     pub fn free_all(&self, pool: &PoolWithThreads, pages: Vec<PageId>) -> Result<()> {
         let mut outcome = Ok(());
         for page in pages {
@@ -66,7 +67,7 @@ impl UndoReclamation {
         outcome
     }
 
-    /// Pages that wait. Stable while the barrier is closed.
+    /// The pages that wait to be freed. They don't change while the barrier is closed.
     pub fn waiting(&self) -> Vec<PageId> {
         self.waiting.lock().iter().map(|(_, page)| *page).collect()
     }

@@ -6,10 +6,10 @@
 //! flags: bits 0-1 form, bit 2 DELETED
 //! ```
 //!
-//! Form 0 is *frozen*: every snapshot sees it. Form 1 was inserted by `txid` where nothing stood
-//! before. Form 2 was written by `txid` over an older version, which the undo pointer names. The
-//! newest version stands in the tree, older ones in undo records (as in OrioleDB and InnoDB), so
-//! that a page whose changes are all old needs no look at any of this.
+//! Form 0 is *frozen*: every snapshot sees it. Form 1 was inserted by `txid` where there was no record before. Form 2
+//! was written by `txid` over an older version; the undo pointer leads to that version. The tree has the newest
+//! version, undo records have the older ones (as in OrioleDB and InnoDB). So a reader of a page whose changes are all
+//! old needs neither header nor undo.
 
 use crate::error::{Error, Result};
 use crate::ids::{TxId, UndoPtr, MAX_VALUE};
@@ -26,12 +26,12 @@ pub const MAX_HEADER: usize = 15;
 /// The longest payload a versioned record can carry, in bytes.
 pub const MAX_PAYLOAD: usize = MAX_VALUE - MAX_HEADER;
 
-/// Who wrote a record, and what stood before.
+/// The writer of a record, and the version before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// Written by a transaction that every snapshot sees.
     Frozen,
-    /// Inserted by this transaction; nothing stood before that any snapshot may need.
+    /// Inserted by this transaction; no snapshot needs a version before.
     Inserted(TxId),
     /// Written by this transaction over the version in the undo record.
     Chained(TxId, UndoPtr),
@@ -40,9 +40,9 @@ pub enum Origin {
 /// A decoded version header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// Who wrote the record.
+    /// The writer of the record, and the version before.
     pub origin: Origin,
-    /// Whether the record says "deleted" (its payload is empty then).
+    /// Whether the record is a delete mark; its payload is then empty.
     pub deleted: bool,
 }
 
@@ -58,13 +58,13 @@ impl Header {
     /// The undo record of the version before this one.
     pub fn older(&self) -> Option<UndoPtr> {
         match self.origin {
-            // Without a page: the versions before were pruned.
+            // The pointer is none if the older versions were pruned.
             Origin::Chained(_, ptr) => Some(ptr).filter(|ptr| !ptr.is_none()),
             _ => None,
         }
     }
 
-    /// Changes the undo pointer in a record value's header, in place; false where there is none.
+    /// Changes the undo pointer in a record value's header in place; returns false if the header has none.
     pub(crate) fn set_older(value: &mut [u8], to: UndoPtr) -> bool {
         match (value.first(), value.get(7..15)) {
             (Some(flags), Some(_)) if flags & FORM_MASK == FORM_CHAINED => {
@@ -78,7 +78,7 @@ impl Header {
     /// Splits a record value into header and payload.
     ///
     /// # Errors
-    /// [`Error::Internal`] when the bytes are no versioned record.
+    /// [`Error::Internal`] if the bytes are not a versioned record.
     #[inline]
     pub fn decode(value: &[u8]) -> Result<(Header, &[u8])> {
         let Some((&flags, rest)) = value.split_first() else {
@@ -134,21 +134,22 @@ impl Header {
     }
 }
 
-/// Writes a frozen, live record value (what recovery and bulk load put into trees).
+/// Writes a frozen, live record value, as recovery and bulk load put into trees.
 pub fn encode_frozen(payload: &[u8], out: &mut Vec<u8>) {
     out.clear();
     out.push(FORM_FROZEN);
     out.extend_from_slice(payload);
 }
 
-/// The payload of a record on a page where every record is visible (`max_txid` below the view's
-/// `low`); `None` when the record is a delete mark.
+/// Returns the payload of a record on a page where every record is visible; `None` for a delete mark.
+///
+/// That is a page whose `max_txid` is below the view's `low`.
 ///
 /// # Errors
-/// [`Error::Internal`] when the bytes are no versioned record.
+/// [`Error::Internal`] if the bytes are not a versioned record.
 #[inline]
 pub fn live_payload(value: &[u8]) -> Result<Option<&[u8]>> {
-    // Scans come here for every row: of a header that is not deleted only the length matters.
+    // Scans call this for every row. Of a header that is not a delete mark, only the length matters.
     let header = match value.first() {
         Some(&FORM_FROZEN) => 1,
         Some(&FORM_INSERTED) => 7,

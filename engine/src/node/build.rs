@@ -6,7 +6,7 @@ use crate::node::header::*;
 use crate::node::leaf_layout_hint::{HEAD, LEAF_ENTRY};
 use crate::node::view::{head_of, shared_prefix, Node, INNER_ENTRY};
 
-/// Everything of a node but its records.
+/// All of a node except its records.
 #[derive(Clone, Copy)]
 pub(crate) struct Frame<'a> {
     pub page_id: u64,
@@ -20,7 +20,7 @@ pub(crate) struct Frame<'a> {
 }
 
 impl<'a> Frame<'a> {
-    /// That of an existing node.
+    /// Returns the frame of an existing node.
     pub fn of(node: Node<'a>) -> Frame<'a> {
         Frame {
             page_id: get_u64(node.page, PAGE_ID),
@@ -45,19 +45,19 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// What the fences promise all keys to share.
+    /// Returns the length of the prefix that all keys share because of the fences.
     fn promised_prefix(&self) -> usize {
         self.upper
             .map_or(0, |upper| shared_prefix(self.lower, upper))
     }
 
-    /// Bytes of the header and the fences.
+    /// Returns the bytes of the header and the fences.
     fn base_size(&self) -> usize {
         HEADER_SIZE + self.lower.len() + self.upper.map_or(0, <[u8]>::len)
     }
 }
 
-/// A record on its way into a node.
+/// A record to be written into a node.
 #[derive(Clone, Copy)]
 pub(crate) struct Item<'a> {
     key_start: u32,
@@ -68,7 +68,7 @@ pub(crate) struct Item<'a> {
     pub child: u64,
 }
 
-/// Records on their way into nodes, in key order.
+/// Records to be written into nodes, in key order.
 #[derive(Default)]
 pub(crate) struct Items<'a> {
     keys: Vec<u8>,
@@ -76,7 +76,7 @@ pub(crate) struct Items<'a> {
 }
 
 impl<'a> Items<'a> {
-    /// All records of a node.
+    /// Returns all records of a node.
     pub fn of(node: Node<'a>) -> Items<'a> {
         let mut items = Items::default();
         items.append(node);
@@ -123,8 +123,7 @@ impl<'a> Items<'a> {
         &self.keys[item.key_start as usize..(item.key_start + item.key_len) as usize]
     }
 
-    /// Bytes a node of these records `from..to` takes with a prefix of `prefix` bytes, which is
-    /// stored on its own if `own`.
+    /// Returns the size of a node with records `from..to` and a prefix of `prefix` bytes, stored on its own if `own`.
     fn size(&self, frame: &Frame<'_>, from: usize, to: usize, prefix: usize, own: bool) -> usize {
         let records: usize = self.list[from..to]
             .iter()
@@ -136,14 +135,15 @@ impl<'a> Items<'a> {
             + if own { prefix } else { 0 }
     }
 
-    /// Bytes a node of these records takes at most.
+    /// Returns the most bytes that a node of these records takes.
     pub fn plain_size(&self, frame: &Frame<'_>) -> usize {
         self.size(frame, 0, self.len(), frame.promised_prefix(), false)
     }
 
-    /// Writes records `from..to` as a whole node. `need` more bytes must stay free for a record of
-    /// key `incoming`; the caller knows that they fit with a prefix of the length `fallback` at the
-    /// latest.
+    /// Writes records `from..to` as a whole node.
+    ///
+    /// If a record with the key `incoming` is to be added, `need` bytes stay free for it. The caller knows that they
+    /// do with a prefix of `fallback` bytes at the latest.
     pub fn write(
         &self,
         page: &mut Page,
@@ -157,8 +157,8 @@ impl<'a> Items<'a> {
         let mut prefix = promised;
         let mut own = false;
         if to > from {
-            // The first and the last node of a level have fences that promise little, and are
-            // where appends go: give them the prefix that their keys really share.
+            // The fences of a level's first and last node promise little, and appends go to these nodes: give them
+            // the prefix that their keys really share.
             let first = self.key(from);
             let mut shared = shared_prefix(first, self.key(to - 1));
             if let Some(key) = incoming {
@@ -182,7 +182,7 @@ impl<'a> Items<'a> {
     }
 }
 
-/// A node being written from the back.
+/// A node that is being written, its heap from the back.
 struct Writer<'p> {
     page: &'p mut Page,
     end: usize,

@@ -1,4 +1,4 @@
-//! Changing a node in place: records come, change and go.
+//! Changing a node in place: adding, changing and removing records.
 
 use crate::ids::PAGE_SIZE;
 use crate::node::build::{Frame, Items};
@@ -11,7 +11,7 @@ const LEAF_ARRAYS: &[usize] = &[4, 6];
 /// Element sizes of an inner node's arrays: children, heads, slots.
 const INNER_ARRAYS: &[usize] = &[8, 4, 4];
 
-/// A node to be changed. The page has passed [`Node::validate`], or was made by this code.
+/// A node for changing; its page has passed [`Node::validate`], or this code has written it.
 pub(crate) struct NodeMut<'a> {
     page: &'a mut Page,
 }
@@ -25,7 +25,7 @@ impl<'a> NodeMut<'a> {
         Node::new(self.page)
     }
 
-    /// Raises the leaf's newest transaction.
+    /// Raises the leaf's newest transaction to `txid`.
     pub fn touch(&mut self, txid: u64) {
         if txid > get_u64(self.page, MAX_TXID) {
             put_u64(self.page, MAX_TXID, txid);
@@ -59,7 +59,7 @@ impl<'a> NodeMut<'a> {
         put_u16(self.page, HOLE_START, HEADER_SIZE + (n + 1) * before);
     }
 
-    /// Takes element `at` out of every array.
+    /// Removes element `at` from every array.
     fn close_entry(&mut self, at: usize) {
         let n = self.node().count();
         let arrays = self.arrays();
@@ -77,7 +77,8 @@ impl<'a> NodeMut<'a> {
         put_u16(self.page, HOLE_START, HEADER_SIZE + (n - 1) * sizes);
     }
 
-    /// Takes `len` bytes of the hole for the heap. The caller knows that they are there.
+    /// Takes `len` bytes from the hole for the heap, and returns where they begin; the caller has checked the hole's
+    /// size.
     fn take_heap(&mut self, len: usize) -> usize {
         let end = get_u16(self.page, HOLE_END) - len;
         put_u16(self.page, HOLE_END, end);
@@ -89,8 +90,10 @@ impl<'a> NodeMut<'a> {
         put_u16(self.page, GARBAGE, garbage);
     }
 
-    /// Closes the gaps in the heap and cuts the prefix anew; `incoming`, for which `need` bytes
-    /// must then be free (see [`Node::fits`]), must share the prefix.
+    /// Closes the gaps in the heap and chooses the prefix anew.
+    ///
+    /// If a key `incoming` is to be added, it must share the new prefix, and `need` bytes must stay free for it (see
+    /// [`Node::fits`]).
     pub fn compact(&mut self, incoming: Option<&[u8]>, need: usize) {
         let copy = *self.page;
         let node = Node::new(&copy);
@@ -108,20 +111,20 @@ impl<'a> NodeMut<'a> {
         self.page[LAST_INSERT..MAX_TXID].copy_from_slice(&copy[LAST_INSERT..MAX_TXID]);
     }
 
-    /// Readies the node for a new key at an entry of `entry` array bytes with `value` heap bytes.
+    /// Makes room for a new key that takes `entry` array bytes, and `value` heap bytes besides its key rest.
     fn make_room(&mut self, key: &[u8], entry: usize, value: usize) {
         let node = self.node();
         let shared = !node.has_loose_prefix() || key.starts_with(node.prefix());
         let rest = key.len().saturating_sub(node.prefix().len() + HEAD);
         if !shared || node.hole() < entry + rest + value {
-            // A cut prefix makes the new record longer, too: `fits` has counted with that.
+            // A shorter prefix makes the new record longer, too; `fits` has counted this.
             let kept = shared_prefix(node.prefix(), key);
             let rest = key.len().saturating_sub(kept + HEAD);
             self.compact(Some(key), entry + rest + value);
         }
     }
 
-    /// Puts a new record at `at`. The caller has asked [`Node::fits`].
+    /// Inserts a new record at `at`; the caller has asked [`Node::fits`].
     pub fn insert(&mut self, at: usize, key: &[u8], value: &[u8]) {
         self.make_room(key, LEAF_ENTRY, value.len());
         let suffix = &key[self.node().prefix().len()..];
@@ -144,7 +147,7 @@ impl<'a> NodeMut<'a> {
         put_u16(self.page, INSERT_RUN, run);
     }
 
-    /// Gives record `at` another value. The caller has asked [`Node::fits`].
+    /// Replaces the value of record `at`; the caller has asked [`Node::fits`].
     pub fn set_value(&mut self, at: usize, value: &[u8]) {
         let node = self.node();
         let slot = node.slot_at(at);
@@ -158,7 +161,7 @@ impl<'a> NodeMut<'a> {
             return;
         }
         if node.hole() < rest + value.len() {
-            // The old value goes first: together with it there is room.
+            // Drop the old value first: with its bytes there is room.
             put_u16(self.page, slot + 4, 0);
             self.move_to_heap_end(at);
             self.grow_last(at, value);
@@ -173,13 +176,14 @@ impl<'a> NodeMut<'a> {
         put_u16(self.page, slot + 4, value.len());
     }
 
-    /// Closes the gaps in the heap and puts record `at`, whose value is empty, last: then its key
-    /// rest can move down within the hole by a value's length.
+    /// Closes the gaps in the heap and puts record `at`, whose value is empty, last.
+    ///
+    /// Its key rest can then move down into the hole by the length of a value.
     fn move_to_heap_end(&mut self, at: usize) {
         let copy = *self.page;
         let node = Node::new(&copy);
         let mut end = PAGE_SIZE;
-        // Fences and prefix keep the order in which the writer lays them down.
+        // The fences and the prefix keep the order in which the writer stores them.
         let mut lay = |page: &mut Page, bytes: &[u8]| {
             end -= bytes.len();
             page[end..end + bytes.len()].copy_from_slice(bytes);
@@ -205,7 +209,7 @@ impl<'a> NodeMut<'a> {
         put_u16(self.page, GARBAGE, 0);
     }
 
-    /// Gives the record that stands last in the heap, with an empty value, its value.
+    /// Sets the value of the record that is last in the heap and has an empty value.
     fn grow_last(&mut self, at: usize, value: &[u8]) {
         let node = self.node();
         let (slot, old) = (node.slot_at(at), node.offset(at));
@@ -217,7 +221,7 @@ impl<'a> NodeMut<'a> {
         put_u16(self.page, slot + 4, value.len());
     }
 
-    /// Takes record `at` out of a leaf.
+    /// Removes record `at` from a leaf.
     pub fn remove(&mut self, at: usize) {
         let node = self.node();
         let len = node.suffix_len(at).saturating_sub(HEAD) + node.value_len(at);
@@ -230,8 +234,10 @@ impl<'a> NodeMut<'a> {
         self.close_entry(at);
     }
 
-    /// Child `at` was split at `key`: it stays left, `right` is new. The caller has asked
-    /// [`Node::fits_separator`].
+    /// Adds the separator `key`, at which child `at` was split: the child stays left of it, and `right` is the new
+    /// child.
+    ///
+    /// The caller has asked [`Node::fits_separator`].
     pub fn insert_separator(&mut self, at: usize, key: &[u8], right: u64) {
         self.make_room(key, INNER_ENTRY, 0);
         let left = self.node().child(at);
@@ -248,12 +254,12 @@ impl<'a> NodeMut<'a> {
         self.set_child(at + 1, right);
         let n = self.node().count();
         if n.is_power_of_two() && n >= 4 {
-            // Time to look again for a prefix beyond the fences'.
+            // Each time the count doubles, look again for a prefix longer than the fences promise.
             self.compact(None, 0);
         }
     }
 
-    /// Child `at + 1` went into child `at`: their separator and the right one go.
+    /// Removes the separator and the right one of children `at` and `at + 1`, which were merged into child `at`.
     pub fn remove_separator(&mut self, at: usize) {
         let left = self.node().child(at);
         self.set_child(at + 1, left);
@@ -270,7 +276,7 @@ impl<'a> NodeMut<'a> {
 }
 
 impl Node<'_> {
-    /// Whether a value of `value` bytes can be put under `key`; `old` is its record, if there is one.
+    /// Returns whether a value of `value` bytes fits under `key`; `old` is the key's record, if there is one.
     pub fn fits(&self, key: &[u8], old: Option<usize>, value: usize) -> bool {
         match old {
             Some(at) => self.value_len(at) + self.hole() + self.garbage() >= value,
@@ -278,7 +284,7 @@ impl Node<'_> {
         }
     }
 
-    /// Whether an inner node has room for the separator `key`.
+    /// Returns whether an inner node has room for the separator `key`.
     pub fn fits_separator(&self, key: &[u8]) -> bool {
         self.fits_new(key, INNER_ENTRY, 0)
     }
@@ -290,7 +296,7 @@ impl Node<'_> {
         if !self.has_loose_prefix() || key.starts_with(prefix) {
             return entry + rest + value <= free;
         }
-        // The prefix has to be cut to what the new key shares: records grow.
+        // The prefix must shrink to what the new key shares: the other records grow.
         let promised = self
             .upper_fence()
             .map_or(0, |upper| shared_prefix(self.lower_fence(), upper));

@@ -1,6 +1,6 @@
 //! The first 64 bytes of every page: offsets of its fields, all little endian.
 //!
-//! `docs/format.md` ("Nodes") tells the same for readers of the files.
+//! `docs/format.md` ("Nodes") describes the same for readers of the files.
 
 use crate::ids::PAGE_SIZE;
 
@@ -9,42 +9,42 @@ pub type Page = [u8; PAGE_SIZE];
 
 /// Bytes of the header.
 pub const HEADER_SIZE: usize = 64;
-/// Bytes of a page after its header: what guards give for pages outside trees.
+/// Bytes of a page after its header: the body that guards give for pages outside trees.
 pub const BODY_SIZE: usize = PAGE_SIZE - HEADER_SIZE;
 
 /// u64: the page's own id.
 pub const PAGE_ID: usize = 0;
-/// u32: the tree it belongs to; 0 for pages outside trees.
+/// u32: the tree that the page belongs to; 0 for pages outside trees.
 pub const TREE_ID: usize = 16;
 /// u8: [`PageKind`].
 pub const KIND: usize = 20;
 /// u8: 0 for leaves, the children's level + 1 for inner nodes.
 pub const LEVEL: usize = 21;
-/// u16: first byte that means nothing.
+/// u16: where the hole begins, the bytes that are not in use.
 pub const HOLE_START: usize = 22;
-/// u16: first byte after [`HOLE_START`] that means something again.
+/// u16: the first byte after the hole.
 pub const HOLE_END: usize = 24;
 /// u16: records of a leaf, separators of an inner node.
 pub const COUNT: usize = 26;
 /// u16: length of the prefix that all keys of the node share and that records don't repeat.
 pub const PREFIX_LEN: usize = 28;
-/// u16: where that prefix stands.
+/// u16: where that prefix is stored.
 pub const PREFIX_OFF: usize = 30;
-/// u16: where the lower fence stands.
+/// u16: where the lower fence is stored.
 pub const LOWER_OFF: usize = 32;
-/// u16: its length.
+/// u16: length of the lower fence.
 pub const LOWER_LEN: usize = 34;
-/// u16: where the upper fence stands.
+/// u16: where the upper fence is stored.
 pub const UPPER_OFF: usize = 36;
-/// u16: its length.
+/// u16: length of the upper fence.
 pub const UPPER_LEN: usize = 38;
 /// u16: `FLAG_…`.
 pub const FLAGS: usize = 40;
-/// u16: bytes of the heap that belong to nothing any more.
+/// u16: bytes of the heap, outside the hole, that are not in use.
 pub const GARBAGE: usize = 42;
 /// u16: where the last record was inserted.
 pub const LAST_INSERT: usize = 44;
-/// u16: how many inserts in a row each went right behind the one before.
+/// u16: how many inserts in a row each went right behind the previous one.
 pub const INSERT_RUN: usize = 46;
 /// u64: the newest transaction that changed a record of the leaf.
 pub const MAX_TXID: usize = 48;
@@ -53,10 +53,10 @@ pub const UPPER_CHILD: usize = 56;
 
 /// The node has no upper fence: it is the last of its level.
 pub const FLAG_NO_UPPER: u16 = 1;
-/// The prefix is longer than what the fences promise: a search must compare it.
+/// The prefix is longer than the fences promise: a search must compare it.
 pub const FLAG_LOOSE_PREFIX: u16 = 2;
 
-/// What a page is.
+/// The kind of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum PageKind {
@@ -69,7 +69,7 @@ pub enum PageKind {
 }
 
 impl PageKind {
-    /// The kind behind the header's byte.
+    /// Returns the kind for the header's byte.
     pub fn from_byte(byte: u8) -> Option<PageKind> {
         match byte {
             1 => Some(PageKind::Leaf),
@@ -86,7 +86,7 @@ pub fn get_u16(page: &[u8], at: usize) -> usize {
     usize::from(u16::from_le_bytes([page[at], page[at + 1]]))
 }
 
-/// Writes the u16 at `at`. Every number of a page is below 2^16.
+/// Writes the u16 at `at`; every number of a page is below 2^16.
 #[inline]
 pub fn put_u16(page: &mut [u8], at: usize, value: usize) {
     debug_assert!(value <= usize::from(u16::MAX));

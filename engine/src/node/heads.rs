@@ -1,4 +1,4 @@
-//! Searching among the heads of a node's keys: the first four bytes behind the prefix, as numbers in order.
+//! Searching the heads of a node's keys: the first four bytes behind the prefix, as numbers in order.
 
 use crate::knobs;
 use crate::node::vector::{Near, NEAR};
@@ -6,25 +6,25 @@ use crate::node::vector::{Near, NEAR};
 /// Heads in a cache line.
 const IN_LINE: usize = 2 * NEAR;
 
-/// The heads of a node, as they can be read.
+/// Read access to the heads of a node.
 pub(crate) trait Heads {
-    /// Head `i`.
+    /// Returns head `i`.
     fn at(&self, i: usize) -> u32;
 
-    /// The [`NEAR`] heads from `i` on, of which there are as many.
+    /// Returns the [`NEAR`] heads from `i` on; the node has that many.
     fn near(&self, i: usize) -> Near;
 
-    /// The head that is looked for most likely stands near `i`: what is read next can be asked for now.
+    /// Tells that the searched head most likely is near `i`, so that the next reads can be prefetched.
     #[inline(always)]
     fn expect(&self, _i: usize) {}
 }
 
-/// The first of `n` heads that is not below `head`.
+/// Returns the first of `n` heads that is not below `head`.
 ///
-/// Looks first where it would be if the heads lay at equal distances (Perl, Itai and Avni, "Interpolation
-/// search", 1978), as those of numbers in order nearly do: a division and a few heads side by side, instead of
-/// ten waits for one head each. Where it is not there, halves what is left. Heads of a node that changes
-/// meanwhile may be in no order: the result is then any number up to `n`.
+/// Among many heads, it first reads those where the head would be if all heads lay at equal distances (Perl, Itai and
+/// Avni, "Interpolation search", 1978). Heads of consecutive numbers nearly do. This takes a division and a few heads
+/// side by side, instead of ten waits for one head each. If the head is not there, the search halves what is left. In
+/// a node that another thread changes, the heads may be in no order: the result is then any number up to `n`.
 #[inline(always)]
 pub(crate) fn first_not_below(n: usize, head: u32, heads: &impl Heads) -> usize {
     let (mut base, mut len) = (0, n);
@@ -36,7 +36,7 @@ pub(crate) fn first_not_below(n: usize, head: u32, heads: &impl Heads) -> usize 
         if head > most {
             return n;
         }
-        // In 32 bits, whose division takes no branch: a node has fewer than 2^11 records.
+        // In 32 bits, where a division takes no branch: a node has fewer than 2^11 records.
         let (before, all) = (head - least, most - least);
         let shift = 11_u32.saturating_sub(all.leading_zeros());
         let part = (before >> shift) * (n as u32 - 1) / (all >> shift);
@@ -59,13 +59,15 @@ pub(crate) fn first_not_below(n: usize, head: u32, heads: &impl Heads) -> usize 
     let last = len - NEAR;
     let first = heads.near(base).below(head);
     let second = heads.near(base + last).below(head);
-    // No branch: nothing tells beforehand in which of the two it is.
+    // Without a branch, because the processor can't predict in which of the two the head is.
     let in_second = usize::from(first == NEAR);
     base + first * (1 - in_second) + (last + second) * in_second
 }
 
-/// As [`first_not_below`], where it is expected at `guess`: looks there alone, and may not find it. Most often
-/// with one wait: where the heads begin with a cache line, those looked at stand in the one that is expected.
+/// Like [`first_not_below`], but looks only near `guess`, and returns `None` if the head is not there.
+///
+/// This takes one wait most often: if the heads begin with a cache line, those that it reads are in the expected
+/// line.
 #[inline(always)]
 pub(crate) fn first_not_below_near(
     n: usize,
@@ -81,14 +83,15 @@ pub(crate) fn first_not_below_near(
     let from = from.clamp(line, line + IN_LINE - NEAR).min(n - NEAR);
     heads.expect(from);
     match heads.near(from).below(head) {
-        // It may stand before, or behind.
+        // The head may be before these or behind them.
         0 if from > 0 && heads.at(from - 1) >= head => None,
         NEAR if from + NEAR < n && heads.at(from + NEAR) < head => None,
         below => Some(from + below),
     }
 }
 
-/// The first of `len` heads from the one at `base` on for which `below` fails. Branch-free but for the loop.
+/// Returns the first of `len` heads from the one at `base` on for which `below` is false; branch-free but for the
+/// loop.
 #[inline(always)]
 pub(super) fn first_failing(
     mut base: usize,
@@ -147,7 +150,7 @@ mod tests {
                     let near = first_not_below_near(n, head, guess, &heads);
                     prop_assert!(near.is_none_or(|near| near == want), "{near:?}, not {want}");
                 }
-                // Where it is expected it is found.
+                // With the right guess, the head is found.
                 let at = want.min(n.saturating_sub(1));
                 prop_assert_eq!(first_not_below_near(n, head, at, &heads).is_some(), n >= NEAR);
             }

@@ -1,55 +1,57 @@
-//! Where in a leaf its records stand, as told by the leaves read before: so that what a search will touch can
-//! be asked for before anything of the leaf is in the processor's cache.
+//! Where in a leaf its records most likely are, by the leaves read before.
+//!
+//! So a search can prefetch what it will read, before any of the leaf is in the processor's cache.
 
 use crate::ids::PAGE_SIZE;
 use crate::node::header::HEADER_SIZE;
 
-/// Bytes of a key that stand in the head.
+/// Bytes of a key that are in its head.
 pub(crate) const HEAD: usize = 4;
-/// Array bytes a leaf record takes.
+/// Array bytes of a leaf record.
 pub(crate) const LEAF_ENTRY: usize = 10;
 
-/// Fractions of a count, or of a byte, that are kept.
+/// Binary digits behind the point of a mean.
 const FRACTION: u32 = 4;
 
-/// A new leaf counts so much less than all before it: one in 2^WEIGHT.
+/// A new leaf moves a mean by one part in 2^WEIGHT of the difference.
 const WEIGHT: u32 = 3;
 
 /// Bytes of a slot.
 const SLOT: usize = LEAF_ENTRY - HEAD;
 
-/// Bytes before the heap of a full leaf with records of some 200 bytes: where nothing is known.
+/// Bytes before the heap of a full leaf with records of some 200 bytes, for when nothing is known.
 const HEAP: usize = PAGE_SIZE / 20;
 
-/// What the leaves that were read last looked like; nothing is known at first. For keys that came in order a leaf's
-/// records stand one before the other, from the page's end on.
+/// The mean layout of the leaves that were read last; nothing is known at first.
+///
+/// If keys came in order, a leaf's records are stored one before the other, from the page's end on.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct LeafLayoutHint {
-    /// Records, and where their heap begins; both times 2^FRACTION. 0 records: nothing is known.
+    /// The number of records, and where their heap begins; both times 2^FRACTION. 0 records: nothing is known.
     count: u32,
     heap: u32,
 }
 
-/// Where in a leaf's page a record's parts most likely stand.
+/// Where the parts of a record most likely are in a leaf's page.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Expected {
-    /// Where in the arrays, if that is known.
+    /// The places in the arrays, if they are known.
     pub in_arrays: Option<InArrays>,
-    /// The end of its key's rest and value.
+    /// The end of the record's key rest and value.
     pub end: usize,
 }
 
-/// Where in a leaf's arrays a record's parts most likely stand.
+/// Where the parts of a record most likely are in a leaf's arrays.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct InArrays {
-    /// Its head.
+    /// The place of the head.
     pub head: usize,
-    /// Its slot.
+    /// The place of the slot.
     pub slot: usize,
 }
 
 impl LeafLayoutHint {
-    /// Notes a leaf.
+    /// Adds the layout of a leaf.
     #[inline]
     pub(crate) fn note(&mut self, count: usize, heap: usize) {
         let new = |new: usize| (new as u32) << FRACTION;
@@ -63,7 +65,7 @@ impl LeafLayoutHint {
         self.heap = towards(self.heap, new(heap));
     }
 
-    /// Where a record stands that has so many 65,536ths of the leaf's records before it.
+    /// Returns where a record most likely is; `before` is the share of the leaf's records before it, in 65,536ths.
     #[inline]
     pub(crate) fn expected(&self, before: usize) -> Expected {
         let of_heap = |begin: usize| {
@@ -113,7 +115,7 @@ mod tests {
             let count = (PAGE_SIZE - HEADER_SIZE) / (HEAD + SLOT + length);
             let mut shape = LeafLayoutHint::default();
             others.iter().for_each(|(count, heap)| shape.note(*count, *heap));
-            // What was seen long ago is forgotten.
+            // A hundred leaves outweigh those noted before.
             (0..100).for_each(|_| shape.note(count, PAGE_SIZE - count * length));
             let i = (at * count as f64) as usize;
             let expected = shape.expected((i << 16).div_ceil(count));

@@ -1,11 +1,12 @@
-//! Nodes: what the bytes of a page mean. No memory of its own, no latches.
+//! Nodes: how the bytes of a page form a node. No memory of its own, no latches.
 //!
-//! - `header`, `view`, `edit`, `build`, `split`, `window`: a page read, changed, written anew, split, and copied in parts;
+//! - `header`, `view`, `edit`, `build`, `split`, `window`: reading a page, changing it, writing it anew, splitting
+//!   it, and copying parts of it;
 //! - `heads`, `search_key`, `vector`: searching in it, several heads at once;
-//! - `leaf_layout_hint`: where in a leaf a record most likely stands; `prefetch`: asking memory for it; `value_copy`: where
-//!   values are copied to.
+//! - `leaf_layout_hint`: where in a leaf a record most likely is; `prefetch`: asking the processor for memory;
+//!   `value_copy`: buffers for values.
 //!
-//! `vector` and `prefetch` hold its unsafe code.
+//! `vector` and `prefetch` contain this folder's unsafe code.
 
 mod build;
 pub(crate) mod edit;

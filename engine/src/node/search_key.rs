@@ -1,22 +1,24 @@
-//! A key that is looked for from node to node: its first bytes as a number.
+//! A key that a descent searches for in one node after another: its first bytes as a number.
 
 use crate::node::leaf_layout_hint::HEAD;
 use crate::node::view::head_of;
 
-/// Bytes of the number.
+/// Bytes of a key that the number holds.
 const FRONT: usize = 8;
 
-/// A key, and its first eight bytes as one number. How long a prefix is differs from leaf to leaf, and so the
-/// processor can't foresee where a branch on that goes; with a number it is a shift.
+/// A key, and its first eight bytes as one number.
+///
+/// The length of the prefix differs from leaf to leaf, so the processor can't predict a branch on it. With a number,
+/// a shift skips the prefix.
 #[derive(Clone, Copy)]
 pub(crate) struct SearchKey<'k> {
     bytes: &'k [u8],
-    /// In order of significance, with zeros behind a shorter key.
+    /// The first byte is the most significant; zeros follow a shorter key.
     front: u64,
 }
 
 impl<'k> SearchKey<'k> {
-    /// A key.
+    /// Makes a search key.
     #[inline]
     pub fn new(bytes: &'k [u8]) -> SearchKey<'k> {
         let front = match (
@@ -34,42 +36,43 @@ impl<'k> SearchKey<'k> {
         SearchKey { bytes, front }
     }
 
-    /// What follows the prefix.
+    /// Returns the bytes behind the prefix.
     #[inline]
     pub fn suffix(&self, prefix: usize) -> &'k [u8] {
         self.bytes.get(prefix..).unwrap_or(&[])
     }
 
-    /// The head of what follows the prefix, if the key has the prefix.
+    /// Returns the head of the bytes behind the prefix; the key must have the prefix.
     #[inline(always)]
     pub fn head(&self, prefix: usize) -> u32 {
         if self.bytes.len() > FRONT && prefix > FRONT - HEAD {
             return head_of(self.suffix(prefix));
         }
-        // In two steps: all 64 bits at once are no shift.
+        // In two steps: a single shift by 64 bits would not shift at all.
         let half = 4 * prefix as u32;
         (self.front.wrapping_shl(half).wrapping_shl(half) >> 32) as u32
     }
 
-    /// Bytes that follow the prefix.
+    /// Returns the number of bytes behind the prefix.
     #[inline]
     pub fn len_behind(&self, prefix: usize) -> usize {
         self.bytes.len().saturating_sub(prefix)
     }
 
-    /// Whether the key begins with a prefix, given as its first eight bytes as a number; false also where that
-    /// takes more of either.
+    /// Returns whether the key begins with a prefix of `len` bytes, given by its first eight bytes as a number.
+    ///
+    /// Also false if the prefix is longer than the number or the key.
     #[inline]
     pub fn begins_with(&self, len: usize, prefix: u64) -> bool {
         if len > FRONT.min(self.bytes.len()) {
             return false;
         }
-        // In two steps: all 64 bits at once are no shift.
+        // In two steps: a single shift by 64 bits is not defined.
         let half = 4 * (FRONT - len);
         (prefix ^ self.front) >> half >> half == 0
     }
 
-    /// As many of the key's first bytes as it has.
+    /// Returns the key's first `len` bytes, or all if it has fewer.
     #[inline]
     pub fn first(&self, len: usize) -> &'k [u8] {
         &self.bytes[..len.min(self.bytes.len())]
@@ -101,7 +104,7 @@ mod tests {
             prefix.extend(&other[..other.len().min(12 - prefix.len())]);
             let search_key = SearchKey::new(&key);
             let front = search_key.first(prefix.len());
-            // What stands behind the prefix makes no difference.
+            // The bytes behind the prefix make no difference.
             let mut word = rest.to_be_bytes();
             let len = prefix.len().min(word.len());
             word[..len].copy_from_slice(&prefix[..len]);

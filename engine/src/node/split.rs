@@ -1,4 +1,4 @@
-//! Where a full node is cut in two, and how two underfull ones become one.
+//! Where to split a full node in two, and how two underfull nodes become one.
 
 use crate::ids::PAGE_SIZE;
 use crate::knobs;
@@ -7,18 +7,18 @@ use crate::node::header::*;
 use crate::node::view::{separator, Node};
 use crate::planted::{is_planted, PlantedFault};
 
-/// How a node will be split.
+/// How to split a node.
 pub(crate) struct SplitPlan {
-    /// Leaf: records from here on go right. Inner: this separator goes up, those after it right.
+    /// In a leaf, the first record that goes right; in an inner node, the separator that goes up to the parent.
     pub at: usize,
-    /// What goes up.
+    /// The separator that goes up to the parent.
     pub separator: Vec<u8>,
 }
 
-/// The sizes of a node's two halves, wherever it is cut.
+/// The sizes of a node's two halves, for every place of the split.
 struct Halves<'a> {
     node: Node<'a>,
-    /// Bytes of the records before each, and of all.
+    /// The bytes of the records before each record; at the end, the bytes of all.
     before: Vec<usize>,
 }
 
@@ -34,8 +34,10 @@ impl<'a> Halves<'a> {
         Halves { node, before }
     }
 
-    /// Whether records up to `left_to` and those from `right_from` fit into a node each, with the
-    /// separator as a fence. Both can keep the node's prefix, though they may have to store it.
+    /// Returns whether records up to `left_to` and those from `right_from` on each fit into a node, with the
+    /// separator as a fence.
+    ///
+    /// Both halves can keep the node's prefix, though they may have to store it.
     fn fit(&self, left_to: usize, right_from: usize, separator: usize) -> bool {
         let own = if self.node.has_loose_prefix() {
             self.node.prefix().len()
@@ -50,7 +52,7 @@ impl<'a> Halves<'a> {
             && base + upper + self.before[n] - self.before[right_from] <= PAGE_SIZE
     }
 
-    /// The first record that begins in the second half of the bytes; 1 at least.
+    /// Returns the first record that begins in the second half of the bytes; 1 at least.
     fn middle(&self) -> usize {
         let total = self.before[self.node.count()];
         self.before
@@ -59,8 +61,10 @@ impl<'a> Halves<'a> {
     }
 }
 
-/// Where to split a full leaf into which `key` shall go. None if it is empty or holds `key` alone:
-/// then there is room for any value. None also where a record is longer than any may be.
+/// Returns where to split a full leaf into which `key` is to go.
+///
+/// `None` if the leaf is empty or holds `key` alone: any value fits then. Also `None` if a record is longer than
+/// allowed.
 pub(crate) fn plan_leaf(node: Node<'_>, key: &[u8]) -> Option<SplitPlan> {
     let n = node.count();
     let (at, equal) = node.lower_bound(key);
@@ -77,13 +81,13 @@ pub(crate) fn plan_leaf(node: Node<'_>, key: &[u8]) -> Option<SplitPlan> {
     let run = get_u16(node.page, INSERT_RUN);
     let appends = run >= knobs::inserts_to_append() && get_u16(node.page, LAST_INSERT) + 1 == at;
     if at == n && (appends || node.upper_fence().is_none() || n == 1) {
-        // Appends: the left stays full, the right begins with the new key.
+        // Appends: the left leaf stays full, and the right one begins with the new key.
         if let Some(plan) = cut(n, separator(&node.key(n - 1), key)) {
             return Some(plan);
         }
     }
     if n == 1 {
-        // Behind the record there is no room for a separator only where a damaged page has one that is too long.
+        // A separator behind the record does not fit only if a damaged page has a record that is too long.
         if at == 1 && !is_planted(PlantedFault::CutBehindKey) {
             return None;
         }
@@ -94,7 +98,7 @@ pub(crate) fn plan_leaf(node: Node<'_>, key: &[u8]) -> Option<SplitPlan> {
             return Some(plan);
         }
     }
-    // By bytes in the middle; near it, where the separator gets shortest.
+    // Near the middle by bytes, where the separator is shortest.
     let middle = halves.middle();
     let best = |low: usize, high: usize| {
         let mut best: Option<SplitPlan> = None;
@@ -115,12 +119,13 @@ pub(crate) fn plan_leaf(node: Node<'_>, key: &[u8]) -> Option<SplitPlan> {
     };
     let reach = n / knobs::split_reach();
     let (low, high) = (middle.saturating_sub(reach), middle + reach);
-    // With keys and values of the longest, the middle may not do; some place always does.
+    // With keys and values of the greatest length, no place near the middle may fit; some place always does.
     best(low.max(1), high.min(n - 1)).or_else(|| best(1, n - 1))
 }
 
-/// Where to split an inner node into which a separator near `key` shall go. None if it holds fewer
-/// than two: then there is room for any.
+/// Returns where to split an inner node into which a separator near `key` is to go.
+///
+/// `None` if it holds fewer than two separators: any separator fits then.
 pub(crate) fn plan_inner(node: Node<'_>, key: &[u8]) -> Option<SplitPlan> {
     let n = node.count();
     if n < 2 {
@@ -134,7 +139,7 @@ pub(crate) fn plan_inner(node: Node<'_>, key: &[u8]) -> Option<SplitPlan> {
         })
     };
     if node.child_for(key) == n && node.upper_fence().is_none() {
-        // Appends: the left stays full.
+        // Appends: the left node stays full.
         if let Some(plan) = cut(n - 1) {
             return Some(plan);
         }
@@ -147,8 +152,9 @@ pub(crate) fn plan_inner(node: Node<'_>, key: &[u8]) -> Option<SplitPlan> {
         .find_map(cut)
 }
 
-/// Writes the two halves of `node`. Their page ids are given; `left` may be the node's own page,
-/// of which `node` must then be a copy.
+/// Writes the two halves of `node`, with the given page ids.
+///
+/// `left` may be the node's own page; `node` must then be a copy of it.
 pub(crate) fn split(
     node: Node<'_>,
     plan: &SplitPlan,
@@ -180,14 +186,16 @@ pub(crate) fn split(
         0,
         prefix,
     );
-    // An append goes on in the right node: it is known to be one from its first key on.
+    // The appends continue in the right node: so it takes over their count.
     if leaf && plan.at == items.len() {
         put_u16(right, INSERT_RUN, get_u16(node.page, INSERT_RUN));
     }
 }
 
-/// The node that `left` and `right`, neighbours under one parent with `between` as their
-/// separator, become; None if it would be too full. Takes `left`'s place.
+/// Merges `left` and `right`, neighbours under one parent with the separator `between`; `None` if the node would be
+/// too full.
+///
+/// The merged node takes `left`'s place.
 pub(crate) fn merge(left: Node<'_>, right: Node<'_>, between: &[u8]) -> Option<Box<Page>> {
     if left.used() + right.used() > PAGE_SIZE + knobs::most_of_merged_node() {
         return None;
@@ -211,7 +219,7 @@ pub(crate) fn merge(left: Node<'_>, right: Node<'_>, between: &[u8]) -> Option<B
     Some(page)
 }
 
-/// What a root becomes whose content has gone into two children.
+/// Writes a root whose content has moved into two children.
 pub(crate) fn write_root(page: &mut Page, separator: &[u8], left: u64, right: u64) {
     let copy = *page;
     let old = Frame::of(Node::new(&copy));
@@ -226,7 +234,7 @@ pub(crate) fn write_root(page: &mut Page, separator: &[u8], left: u64, right: u6
     items.write(page, &frame, (0, 1), None, 0, 0);
 }
 
-/// What a root becomes whose only child's content moves up into it.
+/// Writes a root into which its only child's content moves up.
 pub(crate) fn collapse_root(child: Node<'_>, root: &mut Page) {
     let frame = Frame {
         page_id: get_u64(root, PAGE_ID),

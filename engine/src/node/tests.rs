@@ -1,4 +1,4 @@
-//! Nodes against a `BTreeMap`, with keys and values of every size that a tree takes.
+//! Nodes compared with a `BTreeMap`, with keys and values of every size that a tree takes.
 
 use std::collections::BTreeMap;
 
@@ -15,13 +15,13 @@ use crate::node::view::{separator, Node};
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// Cases of a property. Under Miri, which takes a second for what takes a millisecond, few and small.
+/// Cases of a property; few and small under Miri, which takes a second for what takes a millisecond otherwise.
 const CASES: u32 = if cfg!(miri) { 4 } else { 300 };
 /// Operations on a node, at most.
 const OPS: usize = if cfg!(miri) { 12 } else { 120 };
 /// Separators of an inner node, at most.
 const SEPARATORS: usize = if cfg!(miri) { 12 } else { 80 };
-/// Keys that are looked for.
+/// Keys that are searched for.
 const PROBES: usize = if cfg!(miri) { 4 } else { 20 };
 
 #[repr(align(16384))]
@@ -55,7 +55,7 @@ fn check(page: &Page, model: &Model) {
     }
 }
 
-/// Every way to a piece of a key gives that piece.
+/// Checks that every way to read a piece of a key gives that piece.
 fn check_pieces(node: &Node<'_>, i: usize, key: &[u8]) {
     let prefix = node.prefix().len();
     let begins = [0, prefix / 2, prefix, prefix + 1, prefix + 5, key.len()];
@@ -79,7 +79,7 @@ fn check_pieces(node: &Node<'_>, i: usize, key: &[u8]) {
     }
 }
 
-/// Keys that are hard on prefixes and heads: few distinct bytes, shared beginnings, zero bytes.
+/// Keys that make prefixes and heads hard: few distinct bytes, shared beginnings, zero bytes.
 fn hard_key() -> impl Strategy<Value = Vec<u8>> {
     let byte = prop_oneof![3 => Just(0u8), 2 => Just(1u8), 1 => Just(255u8), 1 => any::<u8>()];
     let short = prop::collection::vec(byte.clone(), 0..10);
@@ -119,7 +119,7 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
     prop::collection::vec(op, 0..OPS)
 }
 
-/// Puts if there is room, as a tree would.
+/// Puts a record if there is room, as a tree does.
 fn put(page: &mut Page, key: &[u8], value: &[u8]) -> bool {
     let node = Node::new(page);
     let (at, found) = node.lower_bound(key);
@@ -174,7 +174,7 @@ proptest! {
                 (at, model.contains_key(&probe))
             );
         }
-        // Closing gaps changes nothing but the room.
+        // Closing gaps changes only the room.
         NodeMut::new(&mut page).compact(None, 0);
         check(&page, &model);
     }
@@ -227,7 +227,7 @@ proptest! {
             }
         }
         prop_assert_eq!(&seen, &model);
-        // Neighbours that fit become one again.
+        // Neighbours that fit become one node again.
         for pair in pieces.windows(2) {
             let (left, right) = (Node::new(&pair[0]), Node::new(&pair[1]));
             let between = right.lower_fence().to_vec();
@@ -276,7 +276,7 @@ proptest! {
             let want = *model.range(..=key.clone()).next_back().unwrap().1;
             let at = node.child_for(key);
             prop_assert_eq!(node.child(at), want);
-            // Wherever it is expected.
+            // Whatever place is expected.
             let guess = (order >> 48) as usize;
             for before in [None, Some(guess), Some(guess / 16), Some(0xffff)] {
                 let seen = optimistic.child_for(SearchKey::new(key), before);
@@ -289,7 +289,7 @@ proptest! {
                 prop_assert_eq!(node.child(below), *want);
             }
         }
-        // A split keeps every child, a merge brings them together again.
+        // A split keeps every child, and a merge brings them together again.
         if let Some(plan) = plan_inner(node, probes.first().unwrap()) {
             let copy = page.clone();
             let mut right = Box::new([0; PAGE_SIZE]);
@@ -332,7 +332,7 @@ proptest! {
         prop_assert!(*s > a[..] && *s <= b[..]);
     }
 
-    /// Whatever the bytes of a page are: a node that passes the check can be read and changed.
+    /// Whatever the bytes of a page are, a node that passes the check can be read and changed.
     #[test]
     fn damaged_pages_are_found_or_harmless(
         ops in ops(),
@@ -368,7 +368,7 @@ fn largest_records_and_fences_fit() {
     let mut key = vec![b'b'; MAX_KEY];
     key[MAX_KEY - 1] = b'x';
     assert!(put(&mut page, &key, &vec![1; MAX_VALUE]));
-    // An inner node holds two separators whatever they are.
+    // An inner node has room for two separators of any length.
     let mut inner = empty(1, &lower, Some(&upper));
     for (i, byte) in [(0, b'k'), (1, b'l')] {
         let mut key = vec![b'b'; MAX_KEY];
@@ -397,7 +397,7 @@ fn appends_leave_full_nodes_behind() {
     assert_eq!(plan.at, Node::new(&page).count());
 }
 
-/// Only a damaged page has such a record.
+/// Only a damaged page has a record of this length.
 #[test]
 fn a_leaf_of_one_record_that_is_too_long_is_not_cut_before_it_for_a_key_behind() {
     let mut page = empty(0, &[b'a'; 3_000], None);

@@ -1,4 +1,4 @@
-//! Where a value is copied that is read without a latch.
+//! Buffers for a value that is read without a latch.
 
 use std::ops::Range;
 
@@ -7,20 +7,21 @@ use crate::ids::PAGE_SIZE;
 /// Bytes that are copied at once.
 const BLOCK: usize = 32;
 
-/// Room for a value, or for its prefix.
+/// A buffer for a value, or for its prefix.
 pub(crate) trait ValueCopy {
-    /// Room for a value of so many bytes, or as much of it as is ever kept, in whole blocks; `None` for more
-    /// bytes than a page has, which only a page that changes tells of.
+    /// Returns room for a value of `len` bytes, or for as much of it as the buffer keeps, in whole blocks.
+    ///
+    /// `None` for more bytes than a page has: only a page that is being changed gives such a length.
     fn room(&mut self, len: usize) -> Option<&mut [u8]>;
 
-    /// Keeps the bytes, or as many of the first as are ever kept: how many.
+    /// Stores the bytes, or as many of the first as the buffer keeps, and returns how many.
     fn keep(&mut self, bytes: &[u8]) -> usize;
 
-    /// The bytes of a range that was filled before.
+    /// Returns the bytes of a range that was filled before.
     fn bytes(&self, range: Range<usize>) -> &[u8];
 }
 
-/// Room for the first N bytes of a value.
+/// A buffer for the first N bytes of a value.
 pub(crate) struct Prefix<const N: usize>([u8; N]);
 
 impl<const N: usize> Default for Prefix<N> {
@@ -33,7 +34,7 @@ impl<const N: usize> ValueCopy for Prefix<N> {
     #[inline(always)]
     fn room(&mut self, len: usize) -> Option<&mut [u8]> {
         const { assert!(N % BLOCK == 0 && N <= PAGE_SIZE) }
-        // Two blocks without asking how many: a branch less that goes one way or the other.
+        // A buffer of two blocks is always filled: this saves a branch that the processor can't predict.
         let len = if N > 2 * BLOCK {
             len.next_multiple_of(BLOCK).min(N)
         } else {

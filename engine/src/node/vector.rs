@@ -1,7 +1,7 @@
-//! Sixteen bytes at once: read from memory that may change meanwhile, and compared as heads of keys side by side.
+//! Sixteen bytes at once: read from memory that another thread may change, and compared as heads side by side.
 //!
-//! Of a loop over memory that may change the compiler makes one read after the other; so the processor's own
-//! instructions are named here. Every x86-64 has them (SSE2).
+//! The compiler turns a loop over such memory into one read after another. So this module names the processor's own
+//! instructions. Every x86-64 has them (SSE2).
 
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::*;
@@ -9,7 +9,7 @@ use std::arch::x86_64::*;
 /// Heads that are compared at once: half of a cache line.
 pub(crate) const NEAR: usize = 8;
 
-/// Bytes of them.
+/// Bytes of [`NEAR`] heads.
 pub(crate) const NEAR_BYTES: usize = 4 * NEAR;
 
 /// Bytes of a vector.
@@ -26,37 +26,37 @@ type Register = [u8; VECTOR];
 pub(crate) struct Vector(Register);
 
 impl Vector {
-    /// Reads the bytes at `at`, which may change meanwhile.
+    /// Reads the bytes at `at`, which another thread may be changing.
     ///
     /// # Safety
-    /// They stay allocated, and are initialised.
+    /// The bytes stay allocated, and are initialised.
     #[inline(always)]
     pub unsafe fn read_volatile(at: *const u8) -> Vector {
-        // SAFETY: as the caller promises; a `Vector` has no alignment, and any bits are one.
+        // SAFETY: as the caller promises; a `Vector` has no alignment, and any bits are a valid `Vector`.
         unsafe { at.cast::<Vector>().read_volatile() }
     }
 
-    /// The bytes, in memory order.
+    /// Returns the bytes, in memory order.
     #[inline(always)]
     pub fn bytes(self) -> [u8; VECTOR] {
-        // SAFETY: as many bytes, and any bits are bytes.
+        // SAFETY: both types have the same size, and any bits are valid bytes.
         unsafe { std::mem::transmute(self) }
     }
 }
 
-/// A few heads in order.
+/// [`NEAR`] heads in ascending order.
 #[derive(Clone, Copy)]
 pub(crate) struct Near([Vector; 2]);
 
 impl Near {
-    /// The heads in some bytes.
+    /// Makes heads from their bytes.
     #[inline(always)]
     pub fn from_bytes(bytes: &[u8; NEAR_BYTES]) -> Near {
-        // SAFETY: as many bytes, and any bits are vectors.
+        // SAFETY: both types have the same size, and any bits are valid vectors.
         Near(unsafe { std::mem::transmute::<[u8; NEAR_BYTES], [Vector; 2]>(*bytes) })
     }
 
-    /// Reads the heads at `at`, which may change meanwhile.
+    /// Reads the heads at `at`, which another thread may be changing.
     ///
     /// # Safety
     /// [`NEAR_BYTES`] bytes stay allocated there, and are initialised.
@@ -71,24 +71,24 @@ impl Near {
         }
     }
 
-    /// How many of them are below `head`. Heads in no order may give any number up to [`NEAR`].
+    /// Returns how many of the heads are below `head`; heads in no order give any number up to [`NEAR`].
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     pub fn below(self, head: u32) -> usize {
         let [first, second] = self.0;
         // SAFETY: every x86-64 has these instructions.
         let lanes = unsafe {
-            // There is but a comparison of signed numbers: the sign bits are turned.
+            // SSE2 compares only signed numbers: so the sign bits are flipped.
             let turned = |heads| _mm_xor_si128(heads, _mm_set1_epi32(i32::MIN));
             let head = turned(_mm_set1_epi32(head as i32));
             let below = |heads| _mm_cmplt_epi32(turned(heads), head);
             _mm_movemask_epi8(_mm_packs_epi32(below(first.0), below(second.0))) as u32
         };
-        // Those below come first; each gives two bits.
+        // The heads that are below come first, and each gives two bits.
         lanes.trailing_ones() as usize / 2
     }
 
-    /// How many of them are below `head`. Heads in no order may give any number up to [`NEAR`].
+    /// Returns how many of the heads are below `head`; heads in no order give any number up to [`NEAR`].
     #[cfg(not(target_arch = "x86_64"))]
     #[inline(always)]
     pub fn below(self, head: u32) -> usize {
@@ -116,14 +116,14 @@ mod tests {
             let bytes: Vec<u8> = heads.iter().flat_map(|head| head.to_le_bytes()).collect();
             let below = heads.iter().filter(|h| **h < head).count();
             prop_assert_eq!(Near::from_bytes(bytes[..].try_into().unwrap()).below(head), below);
-            // SAFETY: there are as many bytes, and nobody changes them.
+            // SAFETY: there are as many bytes, and no thread changes them.
             let read = unsafe { Near::read_volatile(bytes.as_ptr()) };
             prop_assert_eq!(read.below(head), below);
         }
 
         #[test]
         fn bytes_are_as_in_memory(bytes in any::<[u8; VECTOR]>()) {
-            // SAFETY: there are as many bytes, and nobody changes them.
+            // SAFETY: there are as many bytes, and no thread changes them.
             let vector = unsafe { Vector::read_volatile(bytes.as_ptr()) };
             prop_assert_eq!(vector.bytes(), bytes);
         }

@@ -1,15 +1,14 @@
 //! The slotted node: how a leaf or an inner node is read.
 //!
-//! From the front grow arrays of one element a record; from the back grows a heap of key rests,
-//! values and fences; between them lies the hole. A key is cut twice: what all keys of the node
-//! share (the prefix) stands once, and the next four bytes stand in an array of their own, the
-//! *heads*, so that a search touches few cache lines (Graefe, "Modern B-Tree Techniques", 2011;
-//! Leis et al., LeanStore, 2018).
+//! Arrays with one element a record grow from the front. A heap of key rests, values and fences grows from the back.
+//! Between them is the hole. A node stores the prefix that all its keys share once. It stores the next four bytes of
+//! each key, the *heads*, in an array of their own, so that a search reads few cache lines. (Graefe, "Modern B-Tree
+//! Techniques", 2011; Leis et al., LeanStore, 2018.)
 //!
-//! Leaf: `heads: [u32; n]`, `slots: [(offset, key length, value length): 3 × u16; n]`.
-//! Inner: `children: [u64; n]`, `heads: [u32; n]`, `slots: [(offset, key length): 2 × u16; n]`, and
-//! the last child in the header. Key lengths are without the prefix; heads are the big-endian
-//! number of the first four bytes, zero-padded; the heap holds what follows the head.
+//! Leaf: `heads: [u32; n]`, `slots: [(offset, key length, value length): 3 × u16; n]`. Inner: `children: [u64; n]`,
+//! `heads: [u32; n]`, `slots: [(offset, key length): 2 × u16; n]`, and the last child in the header. Key lengths are
+//! without the prefix. A head is the big-endian number of the first four bytes, zero-padded. The heap holds what
+//! follows the head.
 //!
 //! A node takes keys with lower fence ≤ key < upper fence. Child `i` takes separator `i - 1` ≤ key
 //! < separator `i`.
@@ -23,41 +22,40 @@ use crate::node::heads::Heads;
 use crate::node::leaf_layout_hint::{LeafLayoutHint, HEAD, LEAF_ENTRY};
 use crate::node::vector::{Near, NEAR_BYTES};
 
-/// Array bytes an inner node's separator takes.
+/// Array bytes of an inner node's separator.
 pub(crate) const INNER_ENTRY: usize = 16;
 
-/// The head of a key that has lost its prefix.
+/// Returns the head of a key from which the prefix has been removed.
 #[inline]
 pub(crate) fn head_of(suffix: &[u8]) -> u32 {
     match suffix.first_chunk::<HEAD>() {
         Some(first) => u32::from_be_bytes(*first),
-        // Few bytes: a call of memcpy would cost more than that.
+        // For so few bytes, a call of memcpy would cost more.
         None => (0..HEAD).fold(0, |head, i| {
             head << 8 | u32::from(suffix.get(i).copied().unwrap_or(0))
         }),
     }
 }
 
-/// How many bytes two keys share at their front.
+/// Returns how many bytes two keys share at their front.
 #[inline]
 pub(crate) fn shared_prefix(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(x, y)| x == y).count()
 }
 
-/// The shortest key s with `left` < s ≤ `right`, given `left` < `right`.
+/// Returns the shortest key s with `left` < s ≤ `right`, given `left` < `right`.
 #[inline]
 pub(crate) fn separator<'a>(left: &[u8], right: &'a [u8]) -> &'a [u8] {
     &right[..(shared_prefix(left, right) + 1).min(right.len())]
 }
 
-/// A node to be read. The page has passed [`Node::validate`], or was made by this code.
+/// A node for reading; its page has passed [`Node::validate`], or this code has written it.
 #[derive(Clone, Copy)]
 pub(crate) struct Node<'a> {
     pub(super) page: &'a Page,
 }
 
-/// Copies bytes of which there are few: a call of memcpy would cost more than that. The slices
-/// have the same length.
+/// Copies a few bytes between slices of the same length; a call of memcpy would cost more.
 #[inline]
 fn copy_short(from: &[u8], to: &mut [u8]) {
     let n = from.len();
@@ -73,7 +71,7 @@ fn copy_short(from: &[u8], to: &mut [u8]) {
     }
 }
 
-/// The bytes of a node's heads.
+/// The heads of a node under a latch, as bytes.
 struct LatchedHeads<'a>(&'a [u8]);
 
 impl Heads for LatchedHeads<'_> {
@@ -85,7 +83,7 @@ impl Heads for LatchedHeads<'_> {
     #[inline(always)]
     fn near(&self, i: usize) -> Near {
         let bytes = self.0[4 * i..].first_chunk::<NEAR_BYTES>();
-        // A search asks for none behind the last.
+        // A search asks for no heads behind the last.
         bytes.map_or(Near::from_bytes(&[0; NEAR_BYTES]), Near::from_bytes)
     }
 }
@@ -139,7 +137,7 @@ impl<'a> Node<'a> {
         Some(&self.page[at..at + get_u16(self.page, UPPER_LEN)])
     }
 
-    /// Array bytes a record takes in this node.
+    /// Returns the array bytes of a record in this node.
     #[inline]
     pub fn entry_size(&self) -> usize {
         if self.is_leaf() {
@@ -189,7 +187,7 @@ impl<'a> Node<'a> {
         get_u16(self.page, PREFIX_LEN) + self.suffix_len(i)
     }
 
-    /// What follows the head of record `i`'s key.
+    /// The bytes after the head of record `i`'s key.
     #[inline]
     pub(super) fn rest(&self, i: usize) -> &'a [u8] {
         let at = self.offset(i);
@@ -238,7 +236,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Fills `out` with record `i`'s key from byte `from` on; false where it has not as many.
+    /// Fills `out` with record `i`'s key from byte `from` on; false if the key is too short.
     #[inline]
     pub fn copy_key(&self, i: usize, from: usize, out: &mut [u8]) -> bool {
         let prefix = self.prefix();
@@ -269,8 +267,9 @@ impl<'a> Node<'a> {
         true
     }
 
-    /// The `n` bytes of record `i`'s key from byte `from` on, at most 16, and anything behind them. `None` where it
-    /// has not as many, or they begin in the prefix or stand at the page's end.
+    /// Returns the `n` bytes of record `i`'s key from byte `from` on, at most 16, with any bytes behind them.
+    ///
+    /// `None` if the key is too short, or the bytes begin in the prefix or are at the page's end.
     #[inline(always)]
     pub fn key_word(&self, i: usize, from: usize, n: usize) -> Option<u128> {
         let suffix = from.checked_sub(get_u16(self.page, PREFIX_LEN))?;
@@ -286,7 +285,9 @@ impl<'a> Node<'a> {
         Some(u128::from(head) | word << (8 * (HEAD - suffix)))
     }
 
-    /// The `n` bytes, 1 to 8, of record `i`'s key from byte `from` on, as a number whose highest byte is the first.
+    /// Returns the `n` bytes, 1 to 8, of record `i`'s key from byte `from` on, as a number with the first byte
+    /// highest.
+    ///
     /// `None` as for [`Node::key_word`].
     #[inline]
     pub fn key_number(&self, i: usize, from: usize, n: usize) -> Option<u64> {
@@ -317,7 +318,7 @@ impl<'a> Node<'a> {
         out
     }
 
-    /// `key` without the prefix, or on which side of all keys of the node it lies.
+    /// Returns `key` without the prefix, or how `key` compares with all keys of the node.
     #[inline]
     fn suffix_of<'k>(&self, key: &'k [u8]) -> Result<&'k [u8], Ordering> {
         let len = get_u16(self.page, PREFIX_LEN);
@@ -336,19 +337,19 @@ impl<'a> Node<'a> {
         Ok(key.get(len..).unwrap_or(&[]))
     }
 
-    /// Compares record `i` with a key whose head is equal.
+    /// Compares record `i`'s key with a key that has the same head.
     #[inline]
     fn compare_tail(&self, i: usize, suffix: &[u8]) -> Ordering {
         let len = self.suffix_len(i);
         if len.min(suffix.len()) < HEAD {
-            // Equal when zero-padded: the shorter is the longer's prefix.
+            // The keys are equal when zero-padded: the shorter is a prefix of the longer.
             len.cmp(&suffix.len())
         } else {
             self.rest(i).cmp(&suffix[HEAD..])
         }
     }
 
-    /// The first record with a key ≥ `key` (`count()` where there is none), and whether it is equal.
+    /// Returns the first record with a key ≥ `key` (`count()` if there is none), and whether the keys are equal.
     #[inline]
     pub fn lower_bound(&self, key: &[u8]) -> (usize, bool) {
         let n = self.count();
@@ -383,33 +384,33 @@ impl<'a> Node<'a> {
         (low, false)
     }
 
-    /// The child that takes `key`.
+    /// Returns the child that takes `key`.
     #[inline]
     pub fn child_for(&self, key: &[u8]) -> usize {
         let (at, equal) = self.lower_bound(key);
         at + usize::from(equal)
     }
 
-    /// The child that takes the keys right below `key`.
+    /// Returns the child that takes the keys right below `key`.
     #[cfg(test)]
     pub fn child_below(&self, key: &[u8]) -> usize {
         self.lower_bound(key).0
     }
 
-    /// Notes what the leaf looks like.
+    /// Adds the leaf's layout to the hint.
     #[inline]
     pub fn note_shape(&self, shape: &mut LeafLayoutHint) {
         shape.note(self.count(), get_u16(self.page, HOLE_END));
     }
 
-    /// Copies what means something of the page.
+    /// Copies the page except for its hole.
     pub fn copy_to(&self, page: &mut Page) {
         let (start, end) = (get_u16(self.page, HOLE_START), get_u16(self.page, HOLE_END));
         page[..start].copy_from_slice(&self.page[..start]);
         page[end..].copy_from_slice(&self.page[end..]);
     }
 
-    /// Bytes between the arrays and the heap.
+    /// Returns the bytes between the arrays and the heap.
     pub fn hole(&self) -> usize {
         get_u16(self.page, HOLE_END) - get_u16(self.page, HOLE_START)
     }
@@ -418,19 +419,20 @@ impl<'a> Node<'a> {
         get_u16(self.page, GARBAGE)
     }
 
-    /// Bytes in use, header included.
+    /// Returns the bytes in use, header included.
     pub fn used(&self) -> usize {
         PAGE_SIZE - self.hole() - self.garbage()
     }
 
-    /// Array and heap bytes of record `i`.
+    /// Returns the array and heap bytes of record `i`.
     pub fn record_size(&self, i: usize) -> usize {
         let value = if self.is_leaf() { self.value_len(i) } else { 0 };
         self.entry_size() + self.suffix_len(i).saturating_sub(HEAD) + value
     }
 
-    /// Checks that nothing in the page points outside of what it may point to, so that no read or
-    /// change of it can go wrong whatever its bytes are. Says what is wrong.
+    /// Checks that every offset and length in the page is in its bounds, and returns what is wrong.
+    ///
+    /// After this check, no read or change of the node can go out of bounds, whatever its bytes are.
     pub fn validate(&self) -> Result<(), String> {
         let page = self.page;
         let leaf = match PageKind::from_byte(page[KIND]) {
@@ -451,7 +453,7 @@ impl<'a> Node<'a> {
         if start != HEADER_SIZE + n * self.entry_size() || start > end || end > PAGE_SIZE {
             return Err(format!("{n} records, but a hole from {start} to {end}"));
         }
-        // What is empty stands where it was put, even after the hole has grown over that place.
+        // An empty part keeps its offset, even after the hole has grown over that place.
         let inside = |at: usize, len: usize| (at >= end || len == 0) && at + len <= PAGE_SIZE;
         let mut heap = self.garbage();
         let (lower_at, lower_len) = (get_u16(page, LOWER_OFF), get_u16(page, LOWER_LEN));
@@ -509,7 +511,7 @@ impl<'a> Node<'a> {
         Ok(())
     }
 
-    /// Checks that keys ascend and keep within the fences.
+    /// Checks that the keys ascend and are within the fences.
     pub fn validate_order(&self) -> Result<(), String> {
         let n = self.count();
         let Some(last) = n.checked_sub(1) else {
@@ -523,7 +525,7 @@ impl<'a> Node<'a> {
             return Err(format!("key {i} is not above the key before it"));
         }
         let (low, first) = (self.lower_fence(), self.key(0));
-        // A separator may equal neither fence: its children would be empty ranges.
+        // No separator may equal a fence: a child would have an empty range.
         if first[..] < *low || (first[..] == *low && !self.is_leaf()) {
             return Err("key 0 lies outside the node's fences".into());
         }
@@ -536,12 +538,12 @@ impl<'a> Node<'a> {
         Ok(())
     }
 
-    /// How record `a`'s key compares with record `b`'s: they share the prefix.
+    /// Compares the keys of records `a` and `b`, which share the prefix.
     fn compare(&self, a: usize, b: usize) -> Ordering {
         let lengths = (self.suffix_len(a), self.suffix_len(b));
         self.head(a).cmp(&self.head(b)).then_with(|| {
             if lengths.0.min(lengths.1) <= HEAD {
-                // The shorter one is the longer one's beginning.
+                // The shorter key is a prefix of the longer.
                 lengths.0.cmp(&lengths.1)
             } else {
                 self.rest(a).cmp(self.rest(b))

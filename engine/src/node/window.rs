@@ -1,7 +1,7 @@
-//! A copy of a few neighbouring records of a leaf: what a cursor needs that will stop soon.
+//! A copy of a few neighbouring records of a leaf, for a cursor that will stop soon.
 //!
-//! The copy is a leaf itself, with fences right around its records. So whoever goes on beyond them
-//! finds the rest of the leaf as if it were the next one.
+//! The copy is a leaf itself, with fences right around its records. So a cursor that goes beyond them finds the rest
+//! of the leaf as if it were the next leaf.
 
 use crate::ids::PAGE_SIZE;
 use crate::knobs;
@@ -9,8 +9,10 @@ use crate::node::header::*;
 use crate::node::leaf_layout_hint::HEAD;
 use crate::node::view::Node;
 
-/// Copies up to `knobs::window_records` records of a leaf, from record `at` on (`forward`) or those before it;
-/// or the whole leaf, where that is not much more. `at` has a record on its side.
+/// Copies up to `knobs::window_records` records of a leaf: from record `at` on (`forward`), or those before it.
+///
+/// Copies the whole leaf if the window has most of its records, too many bytes, or a long fence. There must be a
+/// record on that side of `at`.
 pub(crate) fn copy_window(leaf: Node<'_>, at: usize, forward: bool, page: &mut Page) {
     let n = leaf.count();
     let (from, to) = if forward {
@@ -64,21 +66,21 @@ pub(crate) fn copy_window(leaf: Node<'_>, at: usize, forward: bool, page: &mut P
     put_u16(heap.page, HOLE_END, heap.end);
 }
 
-/// The window's heap, growing from the back.
+/// The window's heap, which grows from the back.
 struct Heap<'p> {
     page: &'p mut Page,
     end: usize,
 }
 
 impl Heap<'_> {
-    /// Lays bytes down; returns where, and their length.
+    /// Stores bytes, and returns where, and their length.
     fn bytes(&mut self, bytes: &[u8]) -> (usize, usize) {
         self.end -= bytes.len();
         self.page[self.end..self.end + bytes.len()].copy_from_slice(bytes);
         (self.end, bytes.len())
     }
 
-    /// Lays a record's whole key down.
+    /// Stores a record's whole key.
     fn key(&mut self, leaf: Node<'_>, i: usize) -> (usize, usize) {
         let head = leaf.head(i).to_be_bytes();
         self.bytes(leaf.rest(i));

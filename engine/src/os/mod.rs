@@ -1,7 +1,7 @@
-//! The one seam to the operating system: files, directories, a clock, random numbers.
+//! The interface to the operating system: files, directories, a clock, random numbers.
 //!
-//! Everything below the buffer pool reaches the machine through [`Os`] and [`File`], so that a
-//! test can put [`simulated`] in their place and lose, tear or refuse any write.
+//! Everything below the buffer pool reaches the machine through [`Os`] and [`File`]. So a test can use [`simulated`]
+//! instead, and lose, tear or refuse any write.
 #![forbid(unsafe_code)]
 
 mod real;
@@ -17,7 +17,7 @@ pub use stop::StopFlag;
 
 use crate::error::{Error, Result};
 
-/// The directory in which a file or a directory stands: that of a name alone is the current one.
+/// The directory of a file or directory; the current one for a bare name.
 pub(crate) fn directory_of(path: &Path) -> &Path {
     match path.parent() {
         Some(above) if above.as_os_str().is_empty() => Path::new("."),
@@ -37,17 +37,16 @@ pub enum OpenMode {
     CreateNew,
 }
 
-/// Whether others may hold a directory's lock at the same time.
+/// Whether other processes may hold a directory's lock at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LockMode {
-    /// Others may read too, nobody may write.
+    /// Other processes may read too; none may write.
     Shared,
-    /// Nobody else.
+    /// No other process.
     Exclusive,
 }
 
-/// Where memory begins into which files are read past the page cache: what every device is content
-/// with.
+/// Alignment of the memory into which files are read past the page cache; it suits every device.
 pub const DIRECT_ALIGN: usize = 4096;
 
 /// An operating system: the real one, or a simulated one in tests.
@@ -56,13 +55,13 @@ pub const DIRECT_ALIGN: usize = 4096;
 pub trait Os: Send + Sync + std::fmt::Debug {
     /// Opens a file.
     fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>>;
-    /// Opens an existing file once more, for reads past the system's page cache: of whole pieces of
-    /// `piece` bytes, into memory that begins at a multiple of [`DIRECT_ALIGN`]. `None` where the file
-    /// system has no such reads, or none so small.
+    /// Opens an existing file once more, for reads past the system's page cache: of whole pieces of `piece` bytes, into
+    /// memory that begins at a multiple of [`DIRECT_ALIGN`]. Returns `None` if the file system has no such reads, or
+    /// none so small.
     fn open_direct(&self, _path: &Path, _piece: usize) -> Result<Option<Arc<dyn File>>> {
         Ok(None)
     }
-    /// Whether a file or directory of that name exists.
+    /// Returns whether a file or directory of that name exists.
     fn exists(&self, path: &Path) -> Result<bool>;
     /// The names of the files in a directory, sorted. Names that are not UTF-8 are left out.
     fn list(&self, dir: &Path) -> Result<Vec<String>>;
@@ -79,7 +78,7 @@ pub trait Os: Send + Sync + std::fmt::Debug {
     /// # Errors
     /// [`Error::InUse`] at once when another process holds it.
     fn lock_dir(&self, dir: &Path, mode: LockMode) -> Result<Box<dyn DirLock>>;
-    /// Time since some fixed moment; never goes back.
+    /// Time since some fixed moment; never decreases.
     fn now(&self) -> Duration;
     /// An unpredictable number.
     fn random(&self) -> u64;
@@ -90,7 +89,7 @@ pub trait DirLock: Send + Sync + std::fmt::Debug {}
 
 /// An open file. All methods may be called from many threads at once.
 pub trait File: Send + Sync + std::fmt::Debug {
-    /// Where it was opened.
+    /// The path with which it was opened.
     fn path(&self) -> &Path;
     /// Reads at `offset` until `buf` is full or the file ends; returns the bytes read.
     fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<usize>;
@@ -100,14 +99,14 @@ pub trait File: Send + Sync + std::fmt::Debug {
     fn sync_data(&self) -> Result<()>;
     /// Length in bytes.
     fn len(&self) -> Result<u64>;
-    /// Whether it has no bytes.
+    /// Returns whether it has no bytes.
     fn is_empty(&self) -> Result<bool> {
         Ok(self.len()? == 0)
     }
     /// Cuts or extends (with zeros) to `len` bytes.
     fn set_len(&self, len: u64) -> Result<()>;
     /// Reserves space for `offset..offset + len`, extending the file; the new bytes read as zeros.
-    /// Nobody else may write there meanwhile.
+    /// No other thread may write there meanwhile.
     fn allocate(&self, offset: u64, len: u64) -> Result<()>;
 
     /// Fills `buf` from `offset`.

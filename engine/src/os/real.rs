@@ -15,22 +15,22 @@ use crate::planted::{is_planted, PlantedFault};
 
 /// Name of the file in a database directory whose `flock` is the directory's lock.
 const LOCK_FILE: &str = "lock";
-/// Bytes that are written at once where a file's room is taken by writing.
+/// Bytes of one write when a file's space is taken by writing.
 const PIECE: usize = 256 << 10;
 
 /// The machine's own files, through the standard library and `rustix`.
 #[derive(Debug)]
 pub struct RealOs {
     origin: Instant,
-    /// Where relative paths begin.
+    /// The directory of relative paths.
     base: PathBuf,
 }
 
 impl RealOs {
-    /// The system, shared. Relative paths are those of the directory that is the current one now: the program may
-    /// change that, and other files may have these names there.
+    /// The system, shared. Relative paths are relative to the directory that is current now: the program may change its
+    /// current directory, and other files may have these names there.
     pub fn new() -> Arc<Self> {
-        // One that can't be reached by its name is left to the system.
+        // If the directory can't be reached by its name, the system resolves relative paths.
         let base = std::env::current_dir().ok().filter(|dir| dir.is_dir());
         Arc::new(RealOs {
             origin: Instant::now(),
@@ -38,9 +38,9 @@ impl RealOs {
         })
     }
 
-    /// Where a path leads.
+    /// The full path of `path`.
     fn at(&self, path: &Path) -> PathBuf {
-        // An empty one names nothing.
+        // An empty path names nothing.
         if path.as_os_str().is_empty() || is_planted(PlantedFault::FollowCurrentDirectory) {
             return path.to_owned();
         }
@@ -54,7 +54,7 @@ struct RealFile {
     file: fs::File,
 }
 
-/// Holds the lock file open; the lock goes with the descriptor, so also when the process dies.
+/// Holds the lock file open; the lock ends with the descriptor, so also when the process dies.
 #[derive(Debug)]
 struct RealLock {
     _file: fs::File,
@@ -62,7 +62,7 @@ struct RealLock {
 
 impl DirLock for RealLock {}
 
-/// Of a directory to read that lacks the file: nobody who changes it is there.
+/// The lock of a directory to be read that lacks the lock file: no process has it open for changes.
 #[derive(Debug)]
 struct NoLock;
 
@@ -83,7 +83,7 @@ impl Os for RealOs {
             .open(self.at(path))
             .map_err(|source| Error::io(action, path, source))?;
         if mode == OpenMode::CreateNew {
-            // The umask must not decide who of the group can make a backup.
+            // The umask must not decide which members of the group can make a backup.
             file.set_permissions(fs::Permissions::from_mode(0o660))
                 .map_err(|source| Error::io("set the permissions of", path, source))?;
         }
@@ -101,11 +101,11 @@ impl Os for RealOs {
             .open(self.at(path));
         let file = match opened {
             Ok(file) => file,
-            // What file systems without such reads say.
+            // The answer of file systems without such reads.
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => return Ok(None),
             Err(source) => return Err(Error::io("open", path, source)),
         };
-        // Before Linux 6.1 nobody says what the file asks for; then nothing is risked.
+        // Before Linux 6.1 the alignment is unknown; direct reads are not used then.
         let asked = rustix::fs::statx(&file, c"", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN)
             .map_err(|errno| Error::io("look at", path, errno.into()))?;
         let (memory, offset) = (asked.stx_dio_mem_align, asked.stx_dio_offset_align);
@@ -162,7 +162,7 @@ impl Os for RealOs {
 
     fn lock_dir(&self, dir: &Path, mode: LockMode) -> Result<Box<dyn DirLock>> {
         let path = dir.join(LOCK_FILE);
-        // A reader of a directory it may not write to must still find out that it is in use.
+        // A process that reads a directory it may not write to must still find out that the directory is in use.
         let file = match fs::OpenOptions::new()
             .read(true)
             .write(mode == LockMode::Exclusive)
@@ -200,7 +200,7 @@ impl Os for RealOs {
         let mut bytes = [0u8; 8];
         match rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty()) {
             Ok(8) => u64::from_le_bytes(bytes),
-            // No kernel we run on fails here; the hasher's seed is random too.
+            // This does not fail on any supported kernel; the hasher's seed is random too.
             _ => {
                 use std::hash::{BuildHasher, Hasher};
                 std::collections::hash_map::RandomState::new()
@@ -212,8 +212,8 @@ impl Os for RealOs {
 }
 
 impl RealFile {
-    /// Takes the disk's room for a part of the file by writing all of it: what is there once more, and zeros behind the
-    /// end. Nobody else may write there meanwhile.
+    /// Takes disk space for a part of the file by writing all of it: its present bytes, and zeros behind the end. No
+    /// other thread may write there meanwhile.
     fn take_room_by_writing(&self, offset: u64, len: u64) -> Result<()> {
         let (mut at, end) = (offset, offset + len);
         if is_planted(PlantedFault::LongerIsReserved) {
@@ -284,7 +284,8 @@ impl File for RealFile {
             return match rustix::fs::fallocate(&self.file, FallocateFlags::empty(), offset, len) {
                 Ok(()) => Ok(()),
                 Err(Errno::INTR) => continue,
-                // Some file systems can't reserve. A file that is only longer finds out later that the disk is full.
+                // Some file systems can't reserve space. A file that is only extended would find out later that the
+                // disk is full.
                 Err(Errno::OPNOTSUPP | Errno::NOSYS) => self.take_room_by_writing(offset, len),
                 Err(errno) => Err(self.failed("reserve space in")(errno.into())),
             };
@@ -349,7 +350,7 @@ mod tests {
         assert_eq!(&bytes[at..at + 5], b"hello");
         bytes[at..at + 5].fill(0);
         assert!(bytes.iter().all(|&byte| byte == 0));
-        // What is there stays as long as it is.
+        // Existing bytes stay as long as they are.
         file.take_room_by_writing(0, 10).unwrap();
         assert_eq!(file.len().unwrap(), end);
     }
@@ -396,7 +397,7 @@ mod tests {
             os.open_direct(&path, 1).unwrap().is_none(),
             "no device has bytes for sectors"
         );
-        // Whether there are such reads is the file system's to say.
+        // Some file systems have no such reads.
         let Some(direct) = os.open_direct(&path, DIRECT_ALIGN).unwrap() else {
             return;
         };

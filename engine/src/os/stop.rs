@@ -1,11 +1,11 @@
-//! The flag that says the engine has stopped for good.
+//! The flag that says that the engine has stopped for good.
 
 use std::sync::OnceLock;
 
 use crate::error::{Error, Result};
 
-/// Set once, by the first failure that leaves the durable state unknown; checked before every
-/// write and every acknowledgement.
+/// Set once, by the first failure that leaves the durable state unknown, or by closing. Checked before every write and
+/// every acknowledgement.
 ///
 /// A failed `fsync` is such a failure: the kernel may have dropped the dirty pages and report
 /// success the next time, so it is never retried ("fsyncgate", PostgreSQL, 2018).
@@ -18,7 +18,7 @@ impl StopFlag {
         Self::default()
     }
 
-    /// Stops the engine. The first reason stays.
+    /// Stops the engine; the first reason stays.
     pub fn stop(&self, reason: impl Into<String>) -> Error {
         let reason = reason.into();
         if self.0.set(reason.clone()).is_ok() {
@@ -27,9 +27,9 @@ impl StopFlag {
         self.check().err().unwrap_or(Error::Stopped(reason))
     }
 
-    /// Stops the engine because it is being closed: as [`StopFlag::stop`], and no failure.
+    /// Stops the engine because it is being closed: like [`StopFlag::stop`], but no failure.
     pub fn close(&self) {
-        // If it had stopped before, that reason stays.
+        // If the engine has stopped before, that reason stays.
         let _ = self.0.set("the database was closed".into());
     }
 
@@ -44,7 +44,7 @@ impl StopFlag {
         }
     }
 
-    /// Whether the engine has stopped.
+    /// Returns whether the engine has stopped.
     pub fn is_stopped(&self) -> bool {
         self.0.get().is_some()
     }

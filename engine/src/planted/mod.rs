@@ -1,15 +1,14 @@
 //! Faults that a test build can have, one at a time, for the proofs to find.
 //!
-//! A proof that finds nothing proves nothing until it has found something. With the cargo feature
-//! `broken` the process can be told by `plant`, or by the environment variable `PEREGRINE_PLANTED`, to
-//! leave one step out. Without the feature, as in every build that is shipped, [`is_planted`] is the
-//! constant `false`, and nothing of this remains.
+//! A proof that finds nothing proves nothing until it has found something. With the cargo feature `broken`, `plant` or
+//! the environment variable `PEREGRINE_PLANTED` makes the process leave one step out. Without the feature, as in every
+//! build that is shipped, [`is_planted`] is the constant `false`, and the compiler removes the faults.
 //!
-//! `MENDED` are faults that the engine once had: for each a test goes red (`verify/answers`). Those of `DURABILITY` are
-//! found by the proofs on a simulated disk (`make catch-planted`), those of `SHAKEN` by schedules of the whole engine
-//! (`verify/shaken`), and those of `MODELLED` by models of a few threads (the package `peregrine-loom`).
+//! `MENDED` are faults that the engine once had: for each, a test fails (`verify/answers`). The proofs on a simulated
+//! disk find those of `DURABILITY` (`make catch-planted`). Schedules of the whole engine find those of `SHAKEN`
+//! (`verify/shaken`). Models of a few threads find those of `MODELLED` (the package `peregrine-loom`).
 
-/// Declares the faults in lists, by what finds them: all of them in one enum, and of each list a constant.
+/// Declares the faults in lists, by the proof that finds them: one enum of all faults, and a constant for each list.
 macro_rules! faults {
     ($($(#[$about:meta])+ $list:ident { $($(#[$what:meta])+ $fault:ident,)+ })+) => {
         /// A step that can be left out, or done wrong.
@@ -22,237 +21,244 @@ macro_rules! faults {
         impl PlantedFault {
             $($(#[$about])+ pub const $list: &[PlantedFault] = &[$(PlantedFault::$fault),+];)+
 
-            /// The lists.
+            /// All lists.
             const ALL: &[&[PlantedFault]] = &[$(PlantedFault::$list),+];
         }
     };
 }
 
 faults! {
-    /// Faults that a test of the engine finds, each named as in the environment variable.
+    /// Faults that a test of the engine finds.
+    ///
+    /// The environment variable uses these names.
     MENDED {
-        /// A scan of leaves that has come to the tree's end names the part it began with as what is left.
+        /// A scan of leaves that has come to the tree's end returns the beginning of the last part as its rest.
         RestOfEndedScan,
-        /// The rollback of one refused row takes back index entries of earlier rows.
+        /// The rollback of one refused row also removes deferred index entries of earlier rows.
         LateSavepoint,
-        /// Keys whose insertion a rollback to a savepoint takes back are not locked.
+        /// Keys whose insertion a rollback to a savepoint undoes are not locked.
         UnlockedTakenBack,
-        /// Purge drops the oldest end of a stream, also where another has joined it since it was looked at.
+        /// Purge drops the oldest end of a stream, even if another end has been merged with it since.
         PurgeJoinedEnd,
-        /// Purge drops the oldest end of a stream, also where pruning has put another in its place.
+        /// Purge drops the oldest end of a stream, even if pruning has replaced it.
         PurgeReplacedEnd,
-        /// Pruning overwrites the head of what survivors' newest end names.
+        /// Pruning finds the end whose head it replaces only by its transaction number, in a stream that is not sealed.
         LosePurgeNotes,
-        /// A pass over survivors takes its end anew at each step.
+        /// A pass over survivors reads its end again at each step.
         EndlessSecondLook,
-        /// A transaction of which a part could not be undone goes on as if it had been.
+        /// A transaction goes on after a rollback that could not undo a part of it.
         ForgetHalfUndone,
-        /// The log gets changes of a transaction of which a part could not be undone.
+        /// The log gets changes of a transaction after a rollback that could not undo a part of it.
         AppendHalfUndone,
         /// A table that recovery could not open counts as dropped.
         UnopenedIsDropped,
-        /// Recovery goes on keeping changes of a quarantined table that has been truncated since.
+        /// Recovery goes on storing changes of a quarantined table that has been truncated since.
         QuarantinedForGood,
-        /// The rows of a commit are counted when the barrier was left.
+        /// The rows of a commit are counted after the barrier was left.
         CountOutsideBarrier,
-        /// Who checks what must hold of all rows keeps nobody else from doing so.
+        /// A check of a rule over many rows keeps no other transaction from the same check.
         UnguardedCheck,
-        /// Who checks what must hold of all rows reads its snapshot, and waits for nobody.
+        /// A check of a rule over many rows reads its snapshot, and does not wait for writers.
         SnapshotCheck,
-        /// A table can't be dropped where the transaction that drops it has used it.
+        /// A table can't be dropped if the transaction that drops it has used it.
         OwnUseIsBusy,
-        /// Nor one of one session, where a transaction that the session has prepared and given up has used it.
+        /// A table of one session can't be dropped if a prepared and detached transaction of the session has used it.
         PreparedKeepsOwnTables,
-        /// A table that a transaction has used is dropped by its name, whichever table has that by then.
+        /// The drop of a table that a transaction has used goes by name, even if another table has the name by then.
         DropByNameAlone,
-        /// The rows with which a table of one session is filled while it is made are undone by a rollback.
+        /// A rollback undoes the rows with which a table of one session is filled while it is created.
         FillIsUndone,
-        /// Rows of tables of one session go to the log.
+        /// The log gets rows of tables of one session.
         LogOwnRows,
-        /// Replay makes changes of tables that are dropped on opening.
+        /// Replay repeats changes of tables that the opening drops.
         ReplayEndedTables,
         /// Replay takes changes of tables that their own transaction dropped for damage.
         DroppedIsDamage,
-        /// Roots of trees that are in memory stay there.
+        /// Roots of trees that are in memory are never evicted.
         PinnedRoots,
         /// Tables that were opened stay open.
         TablesStayOpen,
-        /// The data file keeps no room for the next checkpoint.
+        /// The data file keeps no space for the next checkpoint.
         NoRoomKept,
-        /// Eviction reads a frame that has become one of mini-pages as if it still had a node.
+        /// Eviction reads a frame that now holds mini-pages as if it still held a node.
         ParseReusedFrame,
-        /// What a frame that has been freed refers to is read ahead.
+        /// Read-ahead follows the references of a freed frame.
         BringByFreedFrame,
-        /// The latch of the frame in which a root was last is waited for, whatever the frame has now.
+        /// A search for a root waits for the latch of the root's last frame, whatever the frame holds now.
         WaitByRootHint,
-        /// What pruning moves to the survivors has an end there only once the page is through.
+        /// Versions that pruning moves to the survivors get an end there only after the whole page is done.
         UnendedSurvivors,
         /// Undo pages that could not be freed are forgotten.
         LoseUnfreed,
-        /// Pruning does not say that it is on its way to a page.
+        /// Pruning does not announce that it is about to read a page.
         PruneUnseen,
         /// The second snapshot of a transaction stays registered at its end.
         KeepSecondSnapshot,
-        /// Ends are summarised also where the horizon stands between them.
+        /// Ends are summarised even if the horizon lies between them.
         SummariseOverHorizon,
-        /// A row that gets too long moves values outside that stand there already, of which it has a part only.
+        /// A row that gets too long moves values outside that are stored there already, and of which it has only a
+        /// part.
         MoveKeptValues,
-        /// What a walk that has ended stood on last counts as what it stands on.
+        /// A walk that has ended counts its last record as the current one.
         StandAtEnd,
         /// A cursor that returns rows has no strings of its index.
         RowsWithoutTexts,
         /// A cursor that finds no entry forgets its place among them.
         ForgetPlace,
-        /// Cursors go on over a statement's end with what they have copied before.
+        /// Cursors go on with leaves that they copied in an earlier statement.
         KeepVoidCopies,
-        /// A table that was quarantined counts as such after it was truncated, too.
+        /// A quarantined table stays quarantined after it was truncated.
         TruncatedStaysQuarantined,
-        /// Who writes a row that it has shared, while others wait for it, goes on sharing it.
+        /// A transaction that writes a row on which it holds a shared lock goes on sharing it, although others wait for
+        /// it.
         SharedWriter,
-        /// A cursor that could not read a row stands on it nevertheless.
+        /// A cursor that could not read a row counts it as the current one.
         PassUnread,
-        /// The roots of a table that goes are read once the log says that it is gone.
+        /// The roots of a dropped table are read after the log has the drop.
         LogBeforeRoots,
-        /// What a prepared transaction has changed in a quarantined table is forgotten.
+        /// Changes of a prepared transaction in a quarantined table are lost.
         ForgetUndecided,
-        /// No room is promised for the record of what is decided about a prepared transaction.
+        /// The log reserves no room for the record of a prepared transaction's decision.
         UnpromisedDecision,
-        /// That a prepared transaction commits stands in the log alone.
+        /// Only the log, and not the file of the quarantined table, notes that a prepared transaction commits.
         UnnotedDecision,
-        /// Damage that is met while changes of a prepared transaction are made again keeps all tables closed.
+        /// Damage that is met while a prepared transaction is restored keeps the database closed.
         DamageStopsRestore,
-        /// An image that is saved while a checkpoint ends becomes that checkpoint's, written or not.
+        /// An image that is saved while a checkpoint ends counts as that checkpoint's, written or not.
         LateImages,
-        /// Rows that were locked and passed over stay locked.
+        /// Rows that a cursor has locked and passed over stay locked.
         KeepPassedRows,
         /// A semi-consistent read waits for locked rows like any other.
         WaitForEachRow,
-        /// Behind a bad record of the log, only so many bytes are searched for a mark as a short write has.
+        /// Behind a bad record, the log is searched for a mark only as far as a short write reaches.
         ShortSearch,
-        /// A look-up by a unique index does not look again where its entry has changed and nobody was waited for.
+        /// A look-up by a unique index does not retry after its entry has changed without a wait.
         PointReadOnce,
-        /// A version between others of its writer is seen where that one commits while the chain is followed.
+        /// A read sees a version between others of the same writer if the writer commits while the read follows the
+        /// chain.
         SeenOnTheWay,
-        /// A walk that locks goes on where the range that it has locked ends, also where the leaf was split meanwhile.
+        /// A locking walk goes on at the end of its locked range, even if the leaf was split meanwhile.
         ReachBeyondLeaf,
-        /// A locking walk passes by a delete mark that it copied before its writer committed, whatever that put there
-        /// since.
+        /// A locking walk passes over a delete mark that it copied before the writer committed, whatever the writer has
+        /// put since.
         PassOldMarks,
-        /// Who has locked many rows holds those between them as if it had asked for each.
+        /// A transaction that has locked many rows holds the rows between them as if it had asked for each.
         HoldRangesAsRows,
-        /// A cursor that has waited for a row takes the record at which it looks again for one that nobody is writing.
+        /// A cursor that has waited for a row takes the record at which it reads again for one without a writer.
         LookAgainUndecided,
-        /// A cursor that waits for records that are being written waits for those beyond what it looks for, too.
+        /// A cursor that waits for writers also waits for those of records beyond its range.
         WaitBehindEnd,
-        /// A locking scan goes on with the newest rows when its transaction has come to have a snapshot.
+        /// A locking scan goes on with the newest rows after its transaction has taken a snapshot.
         KeepNewestView,
         /// A locking scan goes on in a leaf that was copied before its statement waited elsewhere.
         ForgetWaits,
-        /// The data file grows for one image without the disk being asked, and what it refuses counts as free.
+        /// The data file grows for one image without reserving disk space, and space that the disk refuses counts as
+        /// free.
         UnreservedGrowth,
-        /// No piece of free space is kept that is as long as a checkpoint's record.
+        /// The data file keeps no free piece that is as long as a checkpoint's record.
         KeepPieces,
         /// Chunks of the place table are written side by side, or not at all.
         ChunksTogether,
-        /// A record that makes no sense ends an opening that has a change of it to make again.
+        /// An opening fails for a damaged record that has a change to be repeated.
         NonsenseStopsReplay,
-        /// A search for what is longer than any key fails, instead of finding nothing.
+        /// A search for a value longer than any key fails, instead of finding nothing.
         RefuseLongSearch,
         /// A data file that could not be made shorter goes on asking for checkpoints.
         SlackForGood,
-        /// An attempt to make the data file shorter that fails does not count as one in vain.
+        /// A failed attempt to make the data file shorter does not count as an attempt.
         UncountedAttempts,
-        /// Whether rows lack entries is looked at only while entries are deferred.
+        /// A transaction checks whether rows lack entries only while entries are deferred.
         LookIfDeferred,
-        /// A transaction that goes back before rows that lack entries counts them as there.
+        /// A transaction that goes back to before rows that lack entries still counts them.
         LackForGood,
-        /// The file of a quarantined table has no changes that were applied before damage was met.
+        /// The file of a quarantined table lacks changes that were applied before damage was met.
         KeepFromDamage,
-        /// Auto-increment values that are given back take the counter below values that rows were given.
+        /// Returned auto-increment values lower the counter below values that rows have.
         LowerCounter,
-        /// A checkpoint has the auto-increment counter as it is, also where the log had a higher one.
+        /// A checkpoint stores the present auto-increment counter, even if the log had a higher one.
         ForgetLoggedCounter,
-        /// A checkpoint may come between a counter's record in the log and the note that the log has it.
+        /// A checkpoint may come between a counter's log record and the note that the log has it.
         CountersOutsideBarrier,
-        /// An attempt to make the data file shorter is compared with the one before it alone.
+        /// An attempt to make the data file shorter is compared only with the one before.
         CompareWithLast,
-        /// Pruning looks for the tree of a row before it enters the barrier.
+        /// Pruning finds the tree of a row before it enters the barrier.
         TreeBeforeBarrier,
-        /// A program's checkpoints may run at once, and one is completed whichever is running.
+        /// Several checkpoints of a program may run at once, and the end of one completes another.
         CheckpointsAtOnce,
-        /// Statistics expect that what a copied row has outside its leaf is still there, and read no key column there.
+        /// Statistics expect that values outside a copied leaf still exist, and do not read key columns there.
         SampleWholeRows,
         /// Log files that could not be renamed or removed are forgotten.
         ForgetLogFiles,
-        /// Who changes the row in the way of an insert is told of it before it is locked.
+        /// An insert reports the conflicting row, which the caller is about to change, before it locks that row.
         UnlockedDuplicate,
-        /// A tree that has gone has its root where it was, whichever page that is by now.
+        /// A destroyed tree still finds its root at the old page number, whichever page that is by now.
         RootByNumber,
-        /// Tables are closed while they are dropped or truncated.
+        /// The registry closes tables while they are dropped or truncated.
         CloseLeaving,
-        /// A table that is being dropped or truncated counts as one that is gone.
+        /// A table that is being dropped or truncated counts as already gone.
         ClosedIsGone,
-        /// The log gets its next part also between the two halves of a change of a row's key.
+        /// The log gets a part even between the two halves of a change of a row's key.
         PartWithinChange,
-        /// Each step of purge begins with the first stream, also where the last one did not come beyond it.
+        /// Each step of purge begins with the first stream, even if the last step did not come beyond it.
         PurgeFromFirst,
-        /// The program is not told who waits for whom.
+        /// The program is not told which session waits for which.
         UntoldWaits,
-        /// Nobody waits in tables whose locking is optimistic, also where the program says that its session does.
+        /// Transactions never wait in tables with optimistic locking, even if the program says that the session waits.
         NeverWaitOptimistic,
-        /// A statement that another one calls waits as long as that one may.
+        /// A statement called by another one waits as long as the outer one may.
         LimitOfOuterStatement,
-        /// How long recovery would take is told without what transactions that run for long add to it.
+        /// The estimate of the recovery time ignores transactions that run for long.
         ForgetLongTransactions,
-        /// A transaction whose redo the log keeps no longer goes on, and commits.
+        /// A transaction whose redo the log no longer has goes on, and commits.
         CommitOutOfLog,
-        /// The log is not kept for prepared transactions, either, if that is far back.
+        /// The log is not kept for prepared transactions, either, if their first change is far back.
         LetPreparedGo,
-        /// A transaction that its session has given up with a failed rollback counts as that session's.
+        /// A transaction that its session has given up after a failed rollback counts as that session's.
         AbandonInSession,
-        /// Who waits already is not told of, where another waiter enters a new holder.
+        /// The program is not told of earlier waiters when another waiter enters a new holder.
         UntoldHolders,
         /// The ends of many transactions that were rolled back are kept one by one.
         KeepManyAborted,
-        /// The undo of an operation that was taken back takes room until the transaction ends.
+        /// The undo of an undone operation takes space until the transaction ends.
         KeepTakenBack,
-        /// Who holds a range shares a row in it that another has locked for itself.
+        /// A transaction that holds a range shares a row in it that another has locked exclusively.
         ShareExclusive,
-        /// A cursor takes no notice of a kill on its way to the next record that it sees.
+        /// A cursor ignores a kill on its way to the next visible record.
         WalkOnKilled,
-        /// At READ COMMITTED a cursor keeps rows that it has locked on its way, and not returned.
+        /// At READ COMMITTED a cursor keeps the locks of rows that it has not returned.
         KeepRowsOnTheWay,
-        /// A locking cursor misses rows whose entries others have put where it has looked already.
+        /// A locking cursor misses rows whose entries others have moved to where it has already read.
         MissMovedEntries,
         /// A locking cursor passes over new entries of rows that others are changing.
         PassMovingEntries,
-        /// Who holds a range around a row stays its holder when the writer has gone that has waited for it.
+        /// The holder of a range around a row stays the row's holder after the writer that waited for it has gone.
         RangesStayRows,
-        /// Survivors have a new stream each time; those that had others before are left.
+        /// Survivors get a new stream each time; the old streams stay.
         LeaveStreams,
-        /// Whether a savepoint is still there is told by how much work was done.
+        /// The amount of work decides whether a savepoint still exists.
         SavepointByWork,
-        /// A commit that fails keeps the locks and the snapshot of a transaction that has no number.
+        /// A failed commit keeps the locks and the snapshot of a transaction that has no number.
         KeepUnnumbered,
-        /// A commit does not wait for one that others see already to become durable.
+        /// A commit does not wait until an earlier, already visible one is durable.
         ForgetVisible,
         /// A transaction object that gives its transaction up goes on with the default settings.
         ForgetSettings,
-        /// A transaction whose rollback fails when the database is closed is kept in memory.
+        /// A transaction whose rollback fails while the database is closed stays in memory.
         KeepAbandoned,
-        /// Damage that a note of a rollback meets at an opening counts as damage in a tree that there is not.
+        /// Damage that a rollback's note meets at an opening counts as damage of a missing tree.
         DropLostNotes,
-        /// Rows that lack entries since a savepoint ask for another try, where a wait was in vain there.
+        /// An error for rows without entries since a savepoint asks the caller to retry, if a wait had failed there.
         RepeatCause,
-        /// A transaction that rolls back keeps its snapshot, and its place in the log, until it is through.
+        /// A transaction that rolls back keeps its snapshot, and its place in the log, until the end of the rollback.
         HoldRollingBack,
-        /// Of a long definition only the beginning is brought into memory before the log has its change.
+        /// Only the beginning of a long definition is read into memory before the log has its change.
         BringFirstChunk,
-        /// What a running checkpoint needs of a tree that goes is saved when the log says so, and what can't be is lost.
+        /// Images of a dropped tree that a running checkpoint needs are saved after the log has the drop; failures lose
+        /// them.
         LateTreeImages,
-        /// A table's counter is set when the table is there.
+        /// A table's counter is set after the table is created.
         CounterApart,
-        /// A table that could not be emptied counts as emptied for older snapshots.
+        /// A table that could not be truncated counts as truncated for older snapshots.
         NewAnyway,
         /// An opening takes the names of log segments for durable because it can read them.
         TrustSegmentNames,
@@ -262,205 +268,207 @@ faults! {
         TrustNewNames,
         /// An opening takes the log's end for durable because it can read it.
         TrustUnsyncedLog,
-        /// The first record of an opening says that all before it is durable before that is synced.
+        /// The first record of an opening says that all before it is durable, before that is synced.
         OpenedSaysAll,
         /// An opening takes the names of the files of quarantined tables for durable because it can read them.
         TrustQuarantineNames,
-        /// A file of a quarantined table that could not be read counts as one that has everything.
+        /// The file of a quarantined table that could not be read counts as complete.
         TrustUnreadQuarantine,
-        /// What a prepared transaction has changed in a table whose file could not be read is forgotten.
+        /// Changes of a prepared transaction in a table whose file could not be read are lost.
         ForgetUnreadUndecided,
-        /// A table that the log makes is sound, though an earlier opening has quarantined it.
+        /// A table that the log creates is sound, although an earlier opening has quarantined it.
         YoungIsSound,
-        /// A log segment that is shorter than it should be is the log's end.
+        /// A log segment that is too short counts as the log's end.
         TakeCutSegments,
-        /// A checkpoint's flush waits once for the writes of others, and not again where one is tried again.
+        /// A checkpoint's flush waits only once for the writes of others, and not again when a write is retried.
         FlushLooksOnce,
-        /// Log segments made for a record that is then refused stay where they are.
+        /// Log segments made for a record that is then refused stay.
         KeepRefusedSegments,
-        /// A log is closed though somebody is making, renaming or removing its files.
+        /// A log is closed while another thread makes, renames or removes its files.
         CloseWhileMaking,
-        /// A read of a node that fails while a tree is given back is not tried again.
+        /// A failed read of a node is not retried while a tree is freed.
         ReadOnceToFree,
-        /// A new table is opened when it is there.
+        /// A new table is opened only after it is created.
         OpenCreatedLate,
-        /// Room for a checkpoint is kept beside the closing of the store.
+        /// Space for a checkpoint is reserved while the store is being closed.
         KeepAfterClose,
-        /// What a prepared transaction has changed in a table whose definition makes no sense is forgotten.
+        /// Changes of a prepared transaction in a table with a damaged definition are lost.
         ForgetLostUndecided,
-        /// Changes of definitions are in the log before they are in the catalog.
+        /// The log has changes of definitions before the catalog has them.
         LogBeforeCatalog,
         /// A mark that says that all before it is durable counts as durable itself as soon as it is appended.
         TrustOthersMark,
-        /// A transaction goes on after an error that only a rollback can follow.
+        /// A transaction goes on after an error that only a rollback may follow.
         DoomedGoesOn,
         /// Guards of rows with which a table is filled stay until the transaction's end.
         KeepFillGuards,
-        /// A check compares rows with entries in number only in tables in which nothing was in flight.
+        /// A check compares the numbers of rows and entries only in tables in which nothing was in flight.
         CheckUnchangedTables,
-        /// What is wrong with a record is told behind the whole of its key.
+        /// A report names a record's problem after the whole of its key.
         WholeKeysFirst,
-        /// A check counts the records of the log, and decodes none.
+        /// A check counts the records of the log, but does not decode them.
         CountLogRecords,
         /// A check and a dump need the file of the directory's lock.
         NeedLockFile,
         /// A dump misses the changes of a table that their own transaction dropped.
         DroppedIsMissing,
-        /// A dump has nothing that was committed before a log record that makes no sense.
+        /// A dump has nothing that was committed before a damaged log record.
         ForgetBeforeUnread,
         /// A dump compares each leaf below a damaged node with all others.
         CompareAllLeaves,
-        /// The log makes tables without trees.
+        /// The log creates tables without trees.
         TakeTreeless,
-        /// Reading ahead for a cursor behind its end looks for the end in a node that does not take it.
+        /// Read-ahead beyond a cursor's end searches for the end in a node that does not have it.
         ReadAheadBehindEnd,
-        /// Pages that become newer while room is got for a checkpoint are not counted.
+        /// Pages that change while space for a checkpoint is reserved are not counted.
         CountBeforeRoom,
-        /// Of the data file so much is cut off that as much is free as is kept, be it in pieces that take no image.
+        /// The data file is cut by the amount of free space, even if the rest is in pieces too small for an image.
         CutByFree,
-        /// A leaf whose only record is too long is cut before it, also for a key behind it.
+        /// A leaf whose only record is too long is split before it, even for a key behind it.
         CutBehindKey,
-        /// Who keeps a mini-page of a leaf waits for a frame for it.
+        /// A reader that makes a mini-page of a leaf waits for a frame for it.
         WaitForCopy,
-        /// Who was granted a row beside its writer holds it, too, while it waits for that one.
+        /// A transaction with a shared lock beside a row's writer holds the row, too, while it waits for the writer.
         HoldBesideWriter,
-        /// Rows whose entries a transaction gives up stay listed until its end.
+        /// Rows whose lock entries a transaction gives up stay listed until its end.
         ListGivenUp,
-        /// A step of purge tries rollbacks that were abandoned to their end.
+        /// A step of purge retries abandoned rollbacks to their end.
         RetryAtOnce,
-        /// Where purge fails it rests, also between the parts of an abandoned rollback.
+        /// After an error purge pauses even between the parts of an abandoned rollback.
         RestBetweenParts,
-        /// The undo of what a rollback to a savepoint has taken back takes room until the transaction ends.
+        /// The undo that a rollback to a savepoint has undone takes space until the transaction ends.
         KeepUndoneParts,
-        /// A check takes errors that pass for faults of the table.
+        /// A check takes temporary errors for faults of the table.
         PassingIsDamage,
         /// All tables are locked while one is opened.
         OpenUnderLock,
         /// A transaction knows tables by their numbers, whichever database they are of.
         TablesByNumber,
-        /// Relative paths are those of the directory that is the current one when they are used.
+        /// Relative paths are resolved in the directory that is current when they are used.
         FollowCurrentDirectory,
-        /// A transaction of which an operation has unwound half done is committed.
+        /// A transaction commits although a panic has ended one of its operations half done.
         CommitUnwound,
-        /// Who panics where a wait is told of stays in the row's queue.
+        /// A waiter whose notice of the wait panics stays in the row's queue.
         StayQueued,
-        /// What a bulk insert has deferred, and a panic has taken along, still counts.
+        /// Deferred entries of a bulk insert that a panic has dropped still count.
         CountLostDeferred,
-        /// The last number that an auto-increment counter can stand at is given again and again.
+        /// The last number that an auto-increment counter can have is given again and again.
         LastValueAgain,
-        /// A row takes the bits of what is no number from its key.
+        /// A row takes the bits of a NaN from its key.
         TrustKeyOfNan,
-        /// An opening drops all tables where the prefix of those that are to go is empty.
+        /// An opening drops all tables if the prefix of tables to drop is empty.
         DropAllOnOpen,
-        /// Who guards a key locks the record of that key, and gives that lock back with the guard.
+        /// A guard of a key locks the record of that key, and releases that lock with the guard.
         GuardAsRow,
-        /// A new database takes the place of a log whose data file is missing.
+        /// A new database replaces a log whose data file is missing.
         ReplaceLostLog,
-        /// A prepared transaction can take a snapshot, and has it until it is decided.
+        /// A prepared transaction can take a snapshot, and keeps it until its decision.
         SnapshotOfPrepared,
-        /// A thread whose buffer for new values is gone can change nothing.
+        /// A thread whose buffer for new values is gone can't make changes.
         NeedThreadsBuffer,
-        /// A database whose creation did not end is made also where none shall be created.
+        /// A database whose creation did not end is created even if the options forbid to create one.
         CreateAnyway,
-        /// A table's columns and indexes keep the names that they had when it was made.
+        /// A table's columns and indexes keep their first names.
         KeepOldNames,
-        /// Who gives a table the names that it has waits for all changes of definitions.
+        /// A caller that sets the names that a table already has waits for all changes of definitions.
         KnownNamesWait,
-        /// Whether the log has room for a change of a definition is found out when the catalog has it.
+        /// The log checks for room for a change of a definition after the catalog has it.
         UnaskedLog,
-        /// Log segments that a killed process had made for records that it did not write stay ahead of the log.
+        /// Log segments that a killed process made for records that it did not write stay ahead of the log.
         KeepUnwrittenSegments,
-        /// An opening needs the roots of tables that it drops, or that the log drops or empties.
+        /// An opening needs the roots of tables that it drops, or that the log drops or truncates.
         NeedDroppedRoots,
-        /// Space in the data file is given out that no place can name.
+        /// The data file gives out space that a place in the place table can't name.
         UncheckedPlaces,
         /// An opening needs all undo of the transactions that it rolls back.
         NeedUndo,
-        /// A change of a prepared transaction that can't be made again keeps all tables closed.
+        /// A change of a prepared transaction that can't be repeated keeps the database closed.
         ContradictionStopsRestore,
-        /// Files of quarantined tables stay where a new database is created in the place of another.
+        /// Files of quarantined tables stay when a new database replaces another.
         LeaveOldQuarantines,
-        /// An opening fails where its checkpoint finds no room.
+        /// An opening fails if its checkpoint finds no room.
         OpenOnlyWithRoom,
-        /// Where a definition was written in part, all of the one before is written again.
+        /// If a definition was written only in part, all of the one before is written again.
         PutAllBack,
-        /// A dump takes what was noted to commit for committed, also where the log breaks off.
+        /// A dump takes transactions that were noted to commit for committed, even if the log breaks off.
         DecideByPart,
-        /// A dump has auto-increment counters and lockings as the checkpoint has them.
+        /// A dump has auto-increment counters and locking as in the checkpoint.
         OptionsOfCheckpoint,
-        /// What was decided of a quarantined table that the log creates is lost to a dump.
+        /// A dump loses committed changes of a quarantined table that the log creates.
         LoseDecidedOfYoung,
-        /// A walk goes through what it does not see behind its bounds, to the next record that it sees.
+        /// A walk goes on beyond its bounds, to the next visible record.
         WalkBehindEnd,
-        /// A walk that has ended at its bounds has ended when these are moved.
+        /// A walk that has ended at its bounds stays ended when these are moved.
         EndStaysEnd,
-        /// A cursor passes over leaves without records in one call.
+        /// A cursor passes over all leaves without records in one call.
         PassEmptyLeaves,
-        /// Mini-pages are known whose frame has gone before.
+        /// Mini-pages are registered after their frame has gone.
         EnterGoneCopies,
-        /// Images that move down in the data file take room that is kept for a checkpoint.
+        /// Images that move down in the data file take space that is kept for a checkpoint.
         MoveIntoKept,
-        /// An opening gives back the room that was kept for a checkpoint.
+        /// An opening gives up the space that was kept for a checkpoint.
         GiveTailUp,
-        /// An opening needs room in the log for what it drops.
+        /// An opening needs room in the log for the tables that it drops.
         NeedRoomToDrop,
-        /// An opening fails where undo, or what it is about, makes no sense.
+        /// An opening fails for damaged undo, or for undo of damaged records.
         NonsenseStopsOpening,
-        /// A table whose definition makes no sense stays in the catalog where the log drops it.
+        /// A table with a damaged definition stays in the catalog when the log drops it.
         KeepLostTables,
         /// An opening needs room in the log for a copy of prepared transactions.
         NeedRoomToRestore,
-        /// A row with which a table is filled, and whose insert has unwound, counts as one that was not inserted.
+        /// A row of a fill whose insert has panicked counts as not inserted.
         FillUnguarded,
-        /// Where one index can't be read, nothing is known of the others.
+        /// If one index can't be read, the others have no statistics.
         EstimateAllOrNothing,
-        /// Which rows share a hash in the lock table can be told by whoever chooses their keys.
+        /// A client that chooses keys can predict which rows share a hash in the lock table.
         KnownRowHash,
-        /// At READ COMMITTED a row that a locking cursor has looked for in vain stays locked.
+        /// At READ COMMITTED a key that a locking cursor has not found stays locked.
         KeepAbsentRows,
-        /// Who waits for an inserted row that is taken back to a savepoint waits for the end of who inserted it.
+        /// A transaction that waits for an inserted row that a rollback to a savepoint removes waits for its writer's
+        /// end.
         WaitForTakenBack,
         /// Each guard has an entry, however many there are.
         GuardOneByOne,
-        /// A row gives the guards of other tables back, too.
+        /// A row releases the guards of other tables, too.
         GiveAllGuards,
-        /// Who searches very many places at SERIALIZABLE has a range for each.
+        /// A transaction that searches very many places at SERIALIZABLE has a range for each.
         RangeForEachSearch,
-        /// A part that is taken back logs values outside their rows that it did not change.
+        /// The rollback of a part logs values outside their rows that it did not change.
         LogKeptValues,
-        /// Recovery makes changes again whose table was emptied between them and the checkpoint.
+        /// Recovery repeats changes before the checkpoint, although their table was truncated between them and the
+        /// checkpoint.
         FillEmptied,
-        /// Changes before the checkpoint of a table that was dropped without a word in the log keep the database closed.
+        /// Changes before the checkpoint keep the database closed if their table was dropped without a log record.
         NeedOldTables,
-        /// A check decodes a row, and does not compare it with its key.
+        /// A check decodes a row, but does not compare it with its key.
         TrustRowKeys,
-        /// A tree that goes frees whatever its nodes name.
+        /// The destruction of a tree frees every page that its nodes name.
         FreeByName,
-        /// A page leaves its parent though somebody has brought an older copy of it.
+        /// A page is evicted although another thread has loaded an older copy of it.
         EvictBesideCopy,
-        /// A descent that finds frames for a part of its way alone brings each node in the place of another for ever.
+        /// A descent that gets frames for only a part of its way loads each node in the place of another forever.
         BringEachForOther,
-        /// A page of a tree passes for undo.
+        /// A page of a tree is accepted as undo.
         NodeAsUndo,
         /// Images are saved for a checkpoint that was given up.
         SaveForAbandoned,
-        /// Who brings a child of a node that is being written looks at the node again and again meanwhile.
+        /// A thread that loads a child of a node that is being written spins on that node.
         SpinForParent,
-        /// Images that can't be written where they are to be are tried there again and again.
+        /// Images that can't be written at their place are retried there again and again.
         StuckBuffer,
-        /// What is kept of leaves that are not in memory is found by their numbers, whichever tree asks.
+        /// Mini-pages are found by the leaf's page number, whichever tree asks.
         KeptByNumber,
         /// Pages that are read together are expected to end where the last of them does.
         EndOfLast,
         /// Space of the data file that could not be written is free at once.
         GiveRefused,
-        /// Chunks of the place table that could not be written side by side are not tried one by one.
+        /// Chunks of the place table that could not be written side by side are not retried one by one.
         WrittenGroupOnce,
-        /// A file that only became longer counts as one for which the disk has room.
+        /// A file that only became longer counts as one with reserved disk space.
         LongerIsReserved,
         /// An opening needs room in the log for its first record.
         NeedRoomToOpen,
-        /// The place table keeps its length when the last pages have gone.
+        /// The place table keeps its length after the last pages have gone.
         KeepEmptyChunks,
     }
 
@@ -470,75 +478,76 @@ faults! {
         SkipLogSync,
         /// A commit is acknowledged when the log is written; the sync comes with the commit after it.
         AcknowledgeBeforeSync,
-        /// A failed sync of the log is tried again, and what that says is believed.
+        /// A failed sync of the log is retried, and its success is believed.
         RetryFailedSync,
         /// The name of a new log segment is not made durable.
         SkipDirectorySync,
         /// A checkpoint leaves a page out.
         ForgetPage,
-        /// The header of a checkpoint is written before what it leads to is durable.
+        /// The header of a checkpoint is written before the state that it refers to is durable.
         HeaderFirst,
-        /// A page's checksum is not looked at.
+        /// Page checksums are ignored.
         IgnorePageChecksum,
-        /// A log record's checksum is not looked at.
+        /// Checksums of log records are ignored.
         IgnoreLogChecksum,
-        /// Recovery replays what the checkpoint has already.
+        /// Recovery replays changes that the checkpoint already has.
         ReplayTwice,
         /// Recovery overlooks the last commit of the log.
         DropLastCommit,
-        /// Recovery takes no notice of transactions that were running at the checkpoint.
+        /// Recovery does not roll back transactions that were running at the checkpoint.
         KeepLosers,
     }
 
     /// Faults that schedules of the whole engine find (`peregrine bench schedules`).
     SHAKEN {
-        /// Who has waited for a node's latch does not look whether its parent still has it there.
+        /// A thread that has waited for a node's latch does not check whether the parent still has the node there.
         UncheckedChild,
-        /// Who comes to wait for a writer that has ended meanwhile waits nevertheless.
+        /// A transaction that begins to wait for a writer that has ended meanwhile waits nevertheless.
         WaitForEnded,
-        /// Replay begins at the checkpoint, also where transactions that ran then had logged changes before.
+        /// Replay begins at the checkpoint, even if transactions that ran then had logged changes before.
         ReplayFromCheckpoint,
-        /// The parent of a node that is split is not saved for a checkpoint that runs.
+        /// The parent of a node that is split is not saved for a running checkpoint.
         UnsavedParent,
-        /// Changes of definitions are written to the log, and not synced.
+        /// Changes of definitions are written to the log, but not synced.
         DefinitionsLater,
-        /// Whether the log has redo since a savepoint is told by the length of what it has not.
+        /// The length of the unlogged redo decides whether the log has redo since a savepoint.
         SavepointByLength,
-        /// Who has many rows locked gives up the entries of further ones, and nothing stands for them.
+        /// A transaction with many locked rows gives up the entries of further rows, without a range in their place.
         EscalateNothing,
-        /// A leaf that leaves without zone maps keeps those with which it left before.
+        /// A leaf that is evicted without zone maps keeps those of its last eviction.
         KeepOldZoneMaps,
-        /// What was written while the log was being synced counts as durable.
+        /// Bytes written while the log was being synced count as durable.
         SyncedMeanwhile,
-        /// A page that was changed between its write and its eviction goes nevertheless.
+        /// A page that was changed between its write and its eviction is evicted nevertheless.
         EvictChanged,
-        /// Pages are read ahead without a look at their parent once their entries are taken.
+        /// Read-ahead does not check the parent again after it has taken the parent's entries.
         BringUnseen,
-        /// Who asks for all commits to be durable is told that they are, and they become so later.
+        /// A caller that asks for all commits to be durable returns before they are.
         SyncLogLater,
-        /// The place of a page is free as soon as the page has another, though the last checkpoint still names it.
+        /// The old place of a page is free as soon as the page has a new one, although the last checkpoint still names
+        /// it.
         TakeInUse,
     }
 
-    /// Faults of a few threads and of memory's order, which models find under loom.
+    /// Faults of a few threads and of memory order, which models find under loom.
     MODELLED {
-        /// Who has read by a latch's version looks at the version without a fence.
+        /// An optimistic reader checks the latch's version without a fence.
         UnfencedRead,
-        /// Who has taken a latch exclusively changes what it guards without a fence.
+        /// A thread that has taken a latch exclusively changes the guarded bytes without a fence.
         UnfencedChange,
-        /// Who sleep for a latch are woken before the word changes by which they sleep.
+        /// Threads that sleep for a latch are woken before the word changes on which they sleep.
         WakeBeforeEvent,
-        /// That a snapshot is being taken is told without a fence.
+        /// A thread announces that it takes a snapshot without a fence.
         UnfencedSnapshot,
-        /// The horizon looks at the snapshots without a fence.
+        /// The horizon reads the snapshots without a fence.
         UnfencedHorizon,
-        /// A walk along undo pointers is told without a fence.
+        /// A walk along undo pointers is announced without a fence.
         UnfencedWalk,
         /// The oldest running writer is published before the ends that made it the oldest.
         OldestBeforeEnd,
-        /// That an entry of the lock table has become a range is told without order.
+        /// A lock entry that has become a range is published without memory order.
         UnorderedEscalation,
-        /// A kill wakes without the mutex under which the sleeper looks for it.
+        /// A kill wakes the sleeper without the mutex under which the sleeper checks for it.
         UnguardedKill,
     }
 }
@@ -551,7 +560,7 @@ pub(crate) use planting::is_planted;
 #[cfg(feature = "broken")]
 pub use planting::plant;
 
-/// Whether this step is left out: never.
+/// Returns whether this step is left out: never.
 #[cfg(not(feature = "broken"))]
 #[inline(always)]
 pub(crate) fn is_planted(_: PlantedFault) -> bool {

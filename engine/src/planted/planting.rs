@@ -1,17 +1,17 @@
-//! Which fault the process has.
+//! The fault of this process.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::LazyLock;
 
 use super::PlantedFault;
 
-/// The environment variable that names a fault, for test programs that are not told by `plant`.
+/// The environment variable that names a fault, for test programs that do not call `plant`.
 const VARIABLE: &str = "PEREGRINE_PLANTED";
 
-/// The fault that this process has, by its place in the list, plus one.
+/// This process's fault, by its place in the list, plus one.
 static PLANTED: LazyLock<AtomicUsize> = LazyLock::new(|| AtomicUsize::new(code(of_environment())));
 
-/// The fault that the environment names; a name that is none is a mistake of who runs the tests.
+/// The fault that the environment names; panics for an unknown name, which is a mistake in the call of the tests.
 fn of_environment() -> Option<PlantedFault> {
     let name = std::env::var(VARIABLE)
         .ok()
@@ -30,12 +30,12 @@ fn code(fault: Option<PlantedFault>) -> usize {
     fault.map_or(0, |fault| fault as usize + 1)
 }
 
-/// From now on every database of this process has the fault, or none.
+/// Plants a fault, or none, in every database of this process.
 pub fn plant(fault: Option<PlantedFault>) {
     PLANTED.store(code(fault), Ordering::SeqCst);
 }
 
-/// Whether this step is left out.
+/// Returns whether this step is left out.
 pub(crate) fn is_planted(fault: PlantedFault) -> bool {
     PLANTED.load(Ordering::SeqCst) == fault as usize + 1
 }

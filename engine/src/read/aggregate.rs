@@ -1,9 +1,8 @@
-//! Aggregates over a range of an index, worked out where the records are.
+//! Aggregates over a range of an index, computed where the records are.
 //!
-//! A leaf whose newest change is older than the reader's snapshot is looked at under its latch, or,
-//! where nothing has changed since the last look, not at all: its zone map tells
-//! ([`crate::tree::LeafScan`]). Any other leaf is copied, and the versions of its records judged as a
-//! cursor does.
+//! A scan reads a leaf under its latch if the leaf's newest change is older than the reader's snapshot. If no record
+//! has changed since the last such read, the leaf's zone map replaces it ([`crate::tree::LeafScan`]). The scan copies
+//! any other leaf, and checks the versions of its records as a cursor does.
 
 mod condition;
 mod parallel;
@@ -26,17 +25,18 @@ use crate::table::open_table::{IndexId, Table};
 use plan::{Plan, Totals};
 use scan::{Source, Stop};
 
-/// What is asked of the rows of a range. Columns by their numbers in the schema.
+/// An aggregate over the rows of a range.
+///
+/// Columns are given by their numbers in the schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Aggregate {
-    /// How many there are.
+    /// The number of rows.
     Rows,
-    /// In how many the column is not NULL.
+    /// The number of rows whose column is not NULL.
     Count(usize),
     /// The sum of an integer column.
     Sum(usize),
-    /// The least value of an integer column, or of fixed bytes of up to 8 bytes that compare with
-    /// memcmp.
+    /// The least value of an integer column, or of fixed bytes of up to 8 bytes that compare with memcmp.
     Min(usize),
     /// The greatest value of such a column.
     Max(usize),
@@ -51,10 +51,10 @@ pub enum Aggregated {
     Sum {
         /// The sum of the values that are not NULL.
         sum: i128,
-        /// How many these are.
+        /// The number of these values.
         values: u64,
     },
-    /// Of [`Aggregate::Min`] and [`Aggregate::Max`]; `None` where there is no value.
+    /// Of [`Aggregate::Min`] and [`Aggregate::Max`]; `None` if there is no value.
     Value(Option<OwnedValue>),
 }
 
@@ -63,13 +63,14 @@ pub enum Aggregated {
 pub struct Group {
     /// The value; `None`: NULL.
     pub value: Option<OwnedValue>,
-    /// What these rows come to, in the order in which it was asked.
+    /// The aggregates over these rows, in the order in which the caller asked for them.
     pub answers: Vec<Aggregated>,
 }
 
-/// A part of an index, between two encoded key prefixes (see [`Table::encode_key`]). An entry starts
-/// with a prefix when its encoded key does: included are all entries that start with it, excluded
-/// none of them.
+/// A part of an index, between two encoded key prefixes (see [`Table::encode_key`]).
+///
+/// An entry starts with a prefix if its encoded key does. An included bound includes all entries that start with it, an
+/// excluded bound none of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IndexRange<'a> {
     /// The index.
@@ -90,7 +91,7 @@ impl IndexRange<'_> {
         }
     }
 
-    /// The least key of the range, and the first behind it; `None` where nothing can be within.
+    /// The least key of the range, and the first key behind it; `None` if no key lies within.
     fn keys(&self) -> Option<(Vec<u8>, Option<Vec<u8>>)> {
         let from = match self.start {
             Bound::Unbounded => Vec::new(),
@@ -107,8 +108,9 @@ impl IndexRange<'_> {
 }
 
 impl Aggregate {
-    /// Whether [`Transaction::aggregate`] takes all of these: the index covers their columns, and
-    /// these are of the types that each asks for.
+    /// Returns whether [`Transaction::aggregate`] accepts these conditions and aggregates.
+    ///
+    /// The index must cover their columns, and the columns must be of the types that each condition or aggregate needs.
     pub fn are_possible(
         table: &Table,
         index: IndexId,
@@ -120,8 +122,10 @@ impl Aggregate {
 }
 
 impl Group {
-    /// Whether [`Transaction::aggregate_groups`] groups by this column: the index covers it, and it has
-    /// integers, or fixed bytes of up to 8 bytes that compare with memcmp.
+    /// Returns whether [`Transaction::aggregate_groups`] can group by this column.
+    ///
+    /// The index must cover the column, and the column must have integers, or fixed bytes of up to 8 bytes that compare
+    /// with memcmp.
     pub fn is_possible(table: &Table, index: IndexId, column: usize) -> bool {
         let plan = Plan::new(&table.layout, index, &[], &[]);
         plan.and_then(|mut plan| plan.group_by(&table.layout, column))
@@ -130,16 +134,17 @@ impl Group {
 }
 
 impl Transaction {
-    /// Works out aggregates over those rows of a range of an index for which all conditions hold,
-    /// in the order in which they are asked. Rows are those that a cursor without a lock returns:
-    /// those of the transaction's snapshot; at [`crate::Isolation::Serializable`] all rows of the
-    /// range, and the range, are locked as a cursor locks them, and read one at a time.
+    /// Computes aggregates over those rows of a range of an index for which all conditions hold.
+    ///
+    /// Returns them in the order of `aggregates`. Reads the rows that a cursor without a lock returns: those of the
+    /// transaction's snapshot. At [`crate::Isolation::Serializable`] it locks all rows of the range, and the range, as
+    /// a cursor does, and reads one row at a time.
     ///
     /// Where many leaves must be read, up to [`crate::Options::scan_threads`] threads do it.
     ///
     /// # Errors
-    /// `Error::Invalid` where [`Aggregate::are_possible`] says no; those of reading pages;
-    /// [`Error::Interrupted`] when killed; at SERIALIZABLE those of waiting for locks.
+    /// `Error::Invalid` if [`Aggregate::are_possible`] returns false; those of reading pages; [`Error::Interrupted`] when
+    /// killed; at SERIALIZABLE those of waiting for locks.
     pub fn aggregate(
         &mut self,
         table: &Arc<Table>,
@@ -152,11 +157,12 @@ impl Transaction {
         Ok(plan.answers(aggregates, &totals))
     }
 
-    /// As [`Transaction::aggregate`], for each value of the column `group` by itself, in ascending
-    /// order, NULL first. Takes some hundred bytes for each: it is for columns with few values.
+    /// As [`Transaction::aggregate`], for each value of the column `group` by itself, in ascending order, NULL first.
+    ///
+    /// Takes some hundred bytes for each value: it is for columns with few values.
     ///
     /// # Errors
-    /// As [`Transaction::aggregate`], and `Error::Invalid` where [`Group::is_possible`] says no.
+    /// As [`Transaction::aggregate`], and `Error::Invalid` if [`Group::is_possible`] returns false.
     pub fn aggregate_groups(
         &mut self,
         table: &Arc<Table>,
@@ -199,7 +205,7 @@ impl Transaction {
     }
 }
 
-/// An aggregate that can't be had.
+/// The error for an aggregate that can't be computed.
 fn refused(what: String) -> Error {
     Error::Invalid(format!("{what}; see Aggregate::are_possible"))
 }

@@ -1,12 +1,11 @@
-//! Cursors: walking an index in both directions.
+//! Cursors: reading an index in both directions.
 //!
-//! A cursor over the clustered index, or an index-only one, returns what its [`RecordCursor`] stands on;
-//! any other collects entries and fetches their rows in batches; a seek for a whole key of a
-//! unique index is a read of that one row. What a cursor holds ahead of its position is dropped
-//! when the transaction's view has changed or the transaction has written something else than
-//! the row that the cursor stands on.
+//! A cursor over the clustered index, or an index-only one, returns the current record of its [`RecordCursor`]. Any
+//! other cursor collects entries and fetches their rows in batches. A seek for a whole key of a unique index reads that
+//! one row. The cursor drops entries that it holds ahead of its position in two cases: when the transaction's view has
+//! changed, and when the transaction has written another row than the current one.
 //!
-//! A cursor that finds no entry keeps its place among them, and goes on from there.
+//! A cursor that finds no entry keeps its place between the entries, and the next step goes on from there.
 
 mod moved;
 mod moving;
@@ -36,8 +35,9 @@ use moved::Origin;
 use passing::CommittedRow;
 use place::Gap;
 
-/// Where [`Cursor::seek`] goes, from an encoded key prefix p. An entry "starts with p" when its
-/// encoded key does; the empty prefix starts everything.
+/// Where [`Cursor::seek`] goes, given an encoded key prefix p.
+///
+/// An entry "starts with p" if its encoded key does; every entry starts with the empty prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seek {
     /// The first entry that starts with p.
@@ -58,24 +58,24 @@ pub enum Seek {
     Last,
 }
 
-/// What a cursor stands on.
+/// The position of a cursor, and where its row is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum At {
     /// On no entry.
     Gap(Gap),
-    /// What the walk stands on.
+    /// On the record of the walk.
     Walk,
-    /// The walk's key, with the payload in `buffer`.
+    /// On the record of the walk, with its payload in `buffer`.
     Fetched,
-    /// `point_key`, with the row in `buffer`.
+    /// On `point_key`, with the row in `buffer`.
     Point,
-    /// `point_key` of a secondary index, with the entry's payload in `buffer`.
+    /// On `point_key` of a secondary index, with the entry's payload in `buffer`.
     PointEntry,
-    /// The current item of the batch.
+    /// On the current item of the batch.
     Batch,
 }
 
-/// How far a collection goes ahead.
+/// How far a cursor collects entries ahead.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum BatchExtent {
     /// As far as the cursor may go.
@@ -84,28 +84,29 @@ enum BatchExtent {
     Prefix,
 }
 
-/// A position in an index of a table. Made without I/O; reusable by any number of seeks, but
-/// only with the transaction of its last seek, or [`Cursor::step_off`], in between.
+/// A position in an index of a table.
+///
+/// Making one does no I/O. A cursor serves any number of seeks. Between two seeks, only the transaction of the last
+/// seek may use it, unless [`Cursor::step_off`] is called.
 pub struct Cursor {
     table: Arc<Table>,
-    /// The table's trees as of the last seek: they can't change while the transaction uses the
-    /// table.
+    /// The table's trees as of the last seek: they can't change while the transaction uses the table.
     trees: Option<Arc<TableTrees>>,
     index: IndexId,
     options: CursorOptions,
     /// Parts of the index's key to decode for index-only reads.
     parts: usize,
-    /// The columns that rows will be asked for; `None`: all.
+    /// The columns that the caller will read; `None`: all.
     columns: Option<ColumnSet>,
-    /// Rows in the batch lack columns that are asked for now.
+    /// Rows in the batch lack columns that the caller asks for since.
     batch_misses_columns: bool,
     walk: RecordCursor,
     batch: Batch,
     at: At,
-    /// The key that some gaps lie at.
+    /// The key of the gaps that have one.
     place: Vec<u8>,
     direction: Direction,
-    /// Where the search or step began that leads to the next row that is locked.
+    /// Where the search or step began that leads to the row that is locked next.
     origin: Origin,
     /// The prefix of the last seek.
     prefix: Vec<u8>,
@@ -119,23 +120,23 @@ pub struct Cursor {
     filter_entry: EntryBuffer,
     /// [`Transaction::writes`] when the walk's leaf was copied.
     writes: u64,
-    /// How often the transaction had waited for others then.
+    /// How often the transaction had waited for others at that time.
     waits: u64,
-    /// Entries come from the walk, without locks.
+    /// The cursor returns records of the walk, without locks.
     plain: bool,
-    /// The last seek was for entries that start with its prefix, and the cursor has not gone back since: what
-    /// follows, below the walk's stop, starts with the prefix.
+    /// The last seek was [`Seek::Exact`], and the cursor has stayed within its prefix: entries below the walk's stop
+    /// start with it.
     same_prefix: bool,
     /// See [`Cursor::read_newest`].
     newest: bool,
     /// See [`Cursor::set_semi_consistent`].
     semi_consistent: bool,
-    /// The row that the cursor stands on is as it was committed last, and not locked.
+    /// Set if the current row is the last committed version, and not locked.
     committed: Option<CommittedRow>,
-    /// The key of a row that is waited for, since it was wanted as it was committed last.
+    /// The key of a row that a semi-consistent read returned and the caller wants: the cursor waits for it.
     again: Option<Vec<u8>>,
-    /// What the transaction had asked for and written once the row was locked that the cursor
-    /// stands on: [`Cursor::unlock_row`].
+    /// The transaction's counts of lock requests and writes when the current row was locked: for
+    /// [`Cursor::unlock_row`].
     locked: Option<(u64, u64)>,
 }
 
@@ -176,10 +177,10 @@ impl Cursor {
         }
     }
 
-    /// From the next seek on, what is read are the newest rows, whatever the transaction's snapshot is,
-    /// and those that others are writing are waited for: for whoever checks what must hold of all
-    /// rows. For locking cursors. Rows that come to be where the cursor has looked already are kept
-    /// out by [`Transaction::guard`].
+    /// From the next seek on, the cursor reads the newest rows, whatever the transaction's snapshot is.
+    ///
+    /// It waits for rows that others are writing. This serves checks that must hold for all rows. For locking cursors.
+    /// [`Transaction::guard`] keeps others from adding rows where the cursor has already read.
     pub fn read_newest(&mut self) {
         self.newest = !is_planted(PlantedFault::SnapshotCheck);
     }
@@ -194,9 +195,10 @@ impl Cursor {
         self.index
     }
 
-    /// Says which columns will be asked for: index-only reads decode no others, and rows whose page is not
-    /// in memory may come without them, so that asking for another column is an error. `None` is all, as at
-    /// the beginning. Of the row that the cursor stands on it says nothing.
+    /// Sets the columns that the caller will read; `None`, the default, is all.
+    ///
+    /// Index-only reads decode no other columns. A row whose page is not in memory may come without the other columns:
+    /// reading one of these is then an error. The current row is not affected.
     pub fn set_columns(&mut self, columns: Option<&[usize]>) {
         let before = self.columns;
         self.columns = columns.and_then(ColumnSet::of);
@@ -213,9 +215,10 @@ impl Cursor {
         };
     }
 
-    /// Ends forward scans at an encoded key prefix: entries greater than all that start with it
-    /// (or, not `inclusive`, entries that start with it or are greater) are not returned, nor
-    /// prefetched. Stays until [`Cursor::clear_end`].
+    /// Ends forward scans at an encoded key prefix, until [`Cursor::clear_end`].
+    ///
+    /// The cursor neither returns nor prefetches entries greater than all that start with the prefix; if not
+    /// `inclusive`, also none that start with it.
     pub fn set_end(&mut self, prefix: &[u8], inclusive: bool) {
         let (end, flag) = self.end.get_or_insert_with(Default::default);
         end.clear();
@@ -224,25 +227,28 @@ impl Cursor {
         self.set_stop();
     }
 
-    /// Takes [`Cursor::set_end`] back.
+    /// Removes the end that [`Cursor::set_end`] has set.
     pub fn clear_end(&mut self) {
         if self.end.take().is_some() {
             self.set_stop();
         }
     }
 
-    /// Looks at entries of a secondary index with a filter before it fetches their rows. For
-    /// cursors that fetch rows; from the next seek on.
+    /// Sets a filter that checks entries of a secondary index before the cursor fetches their rows.
+    ///
+    /// For cursors that fetch rows; works from the next seek on.
     pub fn set_filter(&mut self, filter: Option<Box<dyn EntryFilter>>) {
         self.filter = filter;
     }
 
-    /// Goes to an entry; false when there is none, and the cursor then stands where it would be: on
-    /// no entry, with those behind that place next and those before it previous.
+    /// Goes to an entry; returns false if there is none.
+    ///
+    /// The cursor is then on no entry, but at the place where the entry would be: the next step forward leads to the
+    /// entry behind that place, the next step back to the entry before it.
     ///
     /// # Errors
     /// For locking reads those of waiting for locks; those of reading pages; [`Error::Interrupted`] when killed,
-    /// where it comes to another leaf.
+    /// checked when the cursor goes to another leaf.
     pub fn seek(&mut self, txn: &mut Transaction, prefix: &[u8], to: Seek) -> Result<bool> {
         txn.enter_table(&self.table)?;
         self.again = self.leaves_committed();
@@ -264,8 +270,9 @@ impl Cursor {
         result
     }
 
-    /// The table's present trees. Cursors of many threads share them: what they count stays
-    /// untouched unless the trees have changed.
+    /// The table's present trees.
+    ///
+    /// Cursors of many threads share the reference count of the trees, so it is changed only if the trees have changed.
     fn take_trees(&mut self) -> Arc<TableTrees> {
         let now = self.table.trees.load();
         match self.trees.take() {
@@ -303,8 +310,8 @@ impl Cursor {
                         Position::Before(&behind)
                     }
                 }
-                // Nothing is greater than all that start with the prefix. It is a read all the same, and the
-                // snapshot is of now.
+                // No key is greater than all that start with the prefix. The seek is a read all the same, and takes the
+                // transaction's snapshot.
                 None if to == Seek::After => {
                     let lock = txn.read_lock(self.options.lock);
                     self.view(txn, lock);
@@ -324,13 +331,15 @@ impl Cursor {
         }
         self.walk.set_floor(prefix);
         let found = self.start(txn, trees, position, extent);
-        // What comes before may be asked for next.
+        // The next step back may go beyond the prefix.
         self.walk.set_floor(&[]);
         found
     }
 
-    /// Goes to the next entry; false at the end, and before the first seek. The cursor then stands
-    /// behind the last entry, on none. After an error it stands on none, and what was to come is still to come.
+    /// Goes to the next entry; returns false at the end, and before the first seek.
+    ///
+    /// At the end the cursor is behind the last entry, on none. After an error it is on no entry, and the next step
+    /// leads to the entry that it could not read.
     ///
     /// # Errors
     /// As [`Cursor::seek`].
@@ -346,8 +355,9 @@ impl Cursor {
         self.step(txn, Direction::Forward, BatchExtent::End)
     }
 
-    /// Goes to the previous entry; false at the beginning, and before the first seek. The cursor then
-    /// stands before the first entry, on none.
+    /// Goes to the previous entry; returns false at the beginning, and before the first seek.
+    ///
+    /// At the beginning the cursor is before the first entry, on none.
     ///
     /// # Errors
     /// As [`Cursor::seek`].
@@ -355,8 +365,9 @@ impl Cursor {
         self.step(txn, Direction::Backward, BatchExtent::End)
     }
 
-    /// Goes to the next entry if it starts with the prefix of the last seek; otherwise false, and
-    /// the cursor then stands before that entry, on none.
+    /// Goes to the next entry if it starts with the prefix of the last seek; otherwise returns false.
+    ///
+    /// The cursor is then before that entry, on none.
     ///
     /// # Errors
     /// As [`Cursor::seek`].
@@ -383,15 +394,18 @@ impl Cursor {
         Ok(false)
     }
 
-    /// Whether [`Cursor::next_in_leaf`] may be tried, instead of [`Cursor::next`] or with `same_prefix` of
-    /// [`Cursor::next_same_prefix`].
+    /// Whether the caller may try [`Cursor::next_in_leaf`] in place of [`Cursor::next`].
+    ///
+    /// With `same_prefix`: in place of [`Cursor::next_same_prefix`].
     #[inline]
     pub fn is_in_leaf(&self, txn: &mut Transaction, same_prefix: bool) -> bool {
         self.index != 0 && (self.same_prefix || !same_prefix) && self.can_step(txn)
     }
 
-    /// Goes to the next entry where that stands in the leaf at hand; otherwise stays, and says false. Only as long as
-    /// nothing else has been done with the transaction since [`Cursor::is_in_leaf`] said that it may be tried.
+    /// Goes to the next entry if it is in the copied leaf; otherwise returns false and does not move.
+    ///
+    /// Allowed only as long as nothing else has been done with the transaction since [`Cursor::is_in_leaf`] returned
+    /// true.
     ///
     /// # Errors
     /// `Error::Internal` when the bytes are no entry.
@@ -400,10 +414,12 @@ impl Cursor {
         self.walk.step_within()
     }
 
-    /// The row, or index entry, that the cursor stands on. Valid until the cursor moves.
+    /// The current row or index entry.
+    ///
+    /// Valid until the cursor moves.
     ///
     /// # Errors
-    /// `Error::Invalid` when it stands on none; `Error::Internal` when the bytes are no row.
+    /// `Error::Invalid` if the cursor is on no entry; `Error::Internal` when the bytes are no row.
     #[inline]
     pub fn row(&mut self) -> Result<RowView<'_>> {
         let (key, payload) = match self.at {
@@ -430,9 +446,10 @@ impl Cursor {
         Ok(RowView::entry(&self.table, entry))
     }
 
-    /// The number at a place that [`Table::number_place`] gave for this cursor's index, or, when the
-    /// cursor returns rows, for index 0: its low bytes as in two's complement, those above zero.
-    /// `None` when the cursor stands on no entry.
+    /// The number at a place that [`Table::number_place`] gave for this cursor's index.
+    ///
+    /// For a cursor that returns rows: for index 0. The number is in two's complement, in the low bytes; the bytes
+    /// above are zero. `None` if the cursor is on no entry.
     #[inline]
     pub fn number(&self, place: &NumberPlace) -> Option<u64> {
         match self.at {
@@ -448,8 +465,10 @@ impl Cursor {
         }
     }
 
-    /// Puts the string at a place that [`Table::text_place`] gave for this index-only cursor's index
-    /// at the front of `out`; what `out` has behind it may be overwritten.
+    /// Puts the string at a place that [`Table::text_place`] gave for this index-only cursor's index at the front of
+    /// `out`.
+    ///
+    /// May overwrite the rest of `out`.
     ///
     /// # Errors
     /// `Error::Internal` when there is no such string, or it is longer than `out`.
@@ -465,7 +484,7 @@ impl Cursor {
         text.ok_or_else(|| Error::Internal("an index entry without its string".into()))
     }
 
-    /// As [`Cursor::text`], where an index-only cursor has locked the row, and has it instead of the entry.
+    /// As [`Cursor::text`], for an index-only cursor that has locked the row, and has the row instead of the entry.
     #[cold]
     fn text_of_row(
         &self,
@@ -489,7 +508,7 @@ impl Cursor {
         Ok(Some(Text::Bytes(text.len())))
     }
 
-    /// The encoded index key that the cursor stands on; empty when it stands on none.
+    /// The encoded index key of the current entry; empty if the cursor is on none.
     pub fn key(&self) -> &[u8] {
         match self.at {
             At::Gap(_) => &[],
@@ -499,7 +518,7 @@ impl Cursor {
         }
     }
 
-    /// The clustered key of the row that the cursor stands on; empty when it stands on none.
+    /// The clustered key of the current row; empty if the cursor is on no entry.
     pub fn clustered_key(&self) -> &[u8] {
         match self.at {
             At::Gap(_) => &[],

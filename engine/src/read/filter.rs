@@ -1,12 +1,12 @@
-//! Conditions on index entries, looked at before the entries' rows are fetched.
+//! Conditions on index entries, checked before the entries' rows are fetched.
 
 use crate::error::Result;
 use crate::read::row_view::RowView;
 
-/// What a filter says of an index entry.
+/// A filter's decision on an index entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Fetch its row.
+    /// Fetch the entry's row.
     Keep,
     /// Go on with the next entry.
     Skip,
@@ -14,12 +14,12 @@ pub enum Verdict {
     Stop,
 }
 
-/// A condition that the columns of an index decide ("index condition pushdown"): a row that
-/// fails it is never fetched.
+/// A condition that can be decided from the columns of an index ("index condition pushdown").
+///
+/// A cursor never fetches a row whose entry fails the condition.
 pub trait EntryFilter: Send {
-    /// Looks at an entry; it gives the columns for which [`crate::Table::index_covers`] holds.
+    /// Checks an entry, which has the columns for which [`crate::Table::index_covers`] holds.
     ///
-    /// # Errors
-    /// Any, which end the seek or step.
+    /// # Errors Any; the cursor's seek or step returns it.
     fn look(&mut self, entry: &RowView<'_>) -> Result<Verdict>;
 }

@@ -18,11 +18,11 @@ use crate::txn::{LastCommitted, LockRow};
 #[derive(Clone, Copy)]
 pub(super) struct RowRead<'a> {
     pub lock: RowLock,
-    /// Whether a row that would have to be waited for is passed over.
+    /// Whether the read skips a row for which it would have to wait.
     pub skip: bool,
-    /// Whether the transaction's snapshot does not count: see [`crate::read::cursor::Cursor::read_newest`].
+    /// Whether the read ignores the transaction's snapshot: see [`crate::read::cursor::Cursor::read_newest`].
     pub newest: bool,
-    /// The columns that will be looked at; `None`: all.
+    /// The columns that the caller will read; `None`: all.
     pub asked: Option<Projection<'a>>,
 }
 
@@ -38,8 +38,9 @@ impl RowRead<'_> {
 }
 
 impl Transaction {
-    /// Reads the row with the given clustered key; `f` gets the row, if there is one. A snapshot
-    /// read, except at [`Isolation::Serializable`], where the row is locked shared.
+    /// Reads the row with the given clustered key; calls `f` with the row, if there is one.
+    ///
+    /// A snapshot read, except at [`Isolation::Serializable`], where the read takes a shared lock on the row.
     ///
     /// # Errors
     /// Those of reading pages, and of waiting for locks.
@@ -52,7 +53,7 @@ impl Transaction {
         self.get_locked(table, clustered_key, RowLock::None, f)
     }
 
-    /// As [`Transaction::get`], locking the row first; it then reads the newest committed row.
+    /// As [`Transaction::get`], but locks the row first, and then reads the newest committed row.
     ///
     /// # Errors
     /// As [`Transaction::get`]; [`crate::Error::WriteConflict`] when the row was changed after
@@ -78,7 +79,7 @@ impl Transaction {
         result
     }
 
-    /// The lock that a read takes, given the one asked for.
+    /// The lock that a read takes when the caller asks for `asked`.
     pub(crate) fn read_lock(&self, asked: RowLock) -> Option<LockMode> {
         match asked {
             RowLock::Exclusive => Some(LockMode::Exclusive),
@@ -88,8 +89,9 @@ impl Transaction {
         }
     }
 
-    /// What a read sees: its snapshot, or, with a lock under READ COMMITTED or before there is a
-    /// snapshot, the newest state.
+    /// The view of a read: the snapshot, or the newest state for some locking reads.
+    ///
+    /// A locking read sees the newest state under READ COMMITTED, and as long as the transaction has no snapshot.
     pub(super) fn read_view(&mut self, lock: Option<LockMode>) -> ReadView {
         if lock.is_some() {
             self.tree_txn.locking_view()
@@ -98,8 +100,9 @@ impl Transaction {
         }
     }
 
-    /// Reads a row's payload into `row`, brought inside, or of the columns asked for alone; false when there
-    /// is none, or when it is passed over.
+    /// Reads a row's payload into `row`: all of it, or one with the columns asked for alone.
+    ///
+    /// Loads a payload that is stored outside its page. Returns false if there is no such row, or if the read skips it.
     pub(super) fn read_row(
         &mut self,
         trees: &TableTrees,
@@ -142,9 +145,10 @@ impl Transaction {
         Ok(true)
     }
 
-    /// As [`Transaction::read_row`] with a lock under READ COMMITTED, without waiting: where another
-    /// transaction has the row, what is committed of it is read without a lock, and the snapshot given
-    /// that keeps it there.
+    /// As [`Transaction::read_row`] with a lock under READ COMMITTED, but never waits.
+    ///
+    /// If another transaction has locked the row, this reads its last committed version without a lock. It then also
+    /// returns the snapshot that keeps that version.
     pub(super) fn read_row_or_committed(
         &mut self,
         trees: &TableTrees,
@@ -165,7 +169,9 @@ impl Transaction {
         Ok((found, found.then_some(committed)))
     }
 
-    /// Reads what a view sees of a row into `row`, brought inside; false when there is none.
+    /// Reads the version of a row that a view sees into `row`; false if there is none.
+    ///
+    /// Loads a payload that is stored outside.
     fn copy_whole(
         &self,
         trees: &TableTrees,
@@ -181,7 +187,7 @@ impl Transaction {
         Ok(found)
     }
 
-    /// Appends the payload that a view sees of a record; false when it sees none.
+    /// Appends the payload that a view sees of a record; returns false if the view sees none.
     #[inline]
     pub(super) fn copy(
         &self,

@@ -1,8 +1,8 @@
-//! Rows of which only some columns are asked for, of leaves that are not in memory.
+//! Reads of some columns from mini-pages, of leaves that are not in memory.
 //!
-//! Where the pool holds a part of a table, it keeps of leaves that single rows were read from, or short ranges
-//! taken in by aggregates, what was asked for ([`crate::tree`]'s `mini_page`): the columns, not the rows. Only what
-//! every snapshot sees is kept so, and only reads without locks look there.
+//! Where the pool holds only a part of a table, it keeps mini-pages ([`crate::tree`]'s `mini_page`): of a leaf, the
+//! columns that reads asked for. Reads of single rows, and aggregates over short ranges, make them. A mini-page has
+//! only versions that every snapshot sees, and only reads without locks use it.
 
 use crate::error::Result;
 use crate::mvcc::{FrozenVersion, ReadView};
@@ -23,7 +23,7 @@ pub(super) struct Projection<'a> {
 }
 
 impl<'a> Projection<'a> {
-    /// These columns of a table's; `None` where all may be looked at.
+    /// These columns of a table; `None` if the read may ask for all columns.
     pub fn of(table: &'a Table, columns: Option<ColumnSet>) -> Option<Projection<'a>> {
         columns.map(|columns| Projection {
             layout: &table.layout,
@@ -31,13 +31,14 @@ impl<'a> Projection<'a> {
         })
     }
 
-    /// Whether there is a copy of a leaf with these columns.
+    /// Whether the leaf has a mini-page with these columns.
     pub fn has(&self, tree: &Tree, leaf: LeafNotResident) -> bool {
         tree.has_mini_page(leaf, self.columns.0)
     }
 
-    /// Appends the payload of a row from the copy of its leaf, which is not in memory. `Some(false)`: there
-    /// is no such row. `None`: there is no copy that would do.
+    /// Appends the payload of a row from the mini-page of its leaf, which is not in memory.
+    ///
+    /// `Some(false)`: there is no such row. `None`: no mini-page has the columns.
     pub fn copy_kept(
         &self,
         tree: &Tree,
@@ -53,7 +54,7 @@ impl<'a> Projection<'a> {
         match widened {
             Some(Some(Some(()))) => Some(true),
             Some(None) => Some(false),
-            // Widened, it may have proved to be of another time.
+            // Bytes may have been appended before the leaf proved to be loaded meanwhile.
             Some(Some(None)) | None => {
                 out.truncate(begin);
                 None
@@ -61,8 +62,9 @@ impl<'a> Projection<'a> {
         }
     }
 
-    /// Keeps what is asked for of the leaf that a key's row was just read from, where that can be done: the row has
-    /// been read without it.
+    /// Makes a mini-page of the leaf from which the key's row was just read, if that is possible.
+    ///
+    /// A failure is only logged: the read does not need the mini-page.
     pub fn keep(&self, txn: &txn::TreeTransaction, tree: &Tree, key: &[u8]) {
         txn.transactions().moments.come_to(Moment::RowBrought);
         let kept = tree.keep_mini_page(key, self.columns.0, |value, columns, out| {
@@ -72,7 +74,7 @@ impl<'a> Projection<'a> {
                 FrozenVersion::Row(payload) => {
                     match project(self.layout, payload, ColumnSet(columns), out) {
                         Ok(true) => ProjectedRecord::Kept,
-                        // Whoever reads the row itself is told what is wrong with it.
+                        // A reader of the row itself gets the error.
                         Ok(false) | Err(_) => ProjectedRecord::Unclear,
                     }
                 }
@@ -85,8 +87,9 @@ impl<'a> Projection<'a> {
 }
 
 impl Transaction {
-    /// Appends the payload that a view sees of a record, or one of the columns asked for alone; false when
-    /// it sees none.
+    /// Appends the payload that a view sees of a record, or one with the columns asked for alone.
+    ///
+    /// Returns false if the view sees no record.
     pub(super) fn copy_asked(
         &self,
         tree: &Tree,

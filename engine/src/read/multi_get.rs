@@ -1,7 +1,7 @@
 //! Reading the rows of many clustered keys at once.
 //!
-//! One by one each read would wait for memory, or for the disk, alone. Together, the leaves are looked for
-//! before the first row is read, and those that are not in memory are read at the same time (RocksDB's
+//! Reads one by one would each wait alone for memory or for the disk. [`Transaction::multi_get`] finds the leaves of
+//! several keys before it reads their rows. It reads the leaves that are not in memory at the same time (RocksDB's
 //! MultiGet; the batched key access of servers' joins).
 
 use std::sync::Arc;
@@ -16,8 +16,9 @@ use crate::row::projection::ColumnSet;
 use crate::session::transaction::Transaction;
 use crate::table::open_table::Table;
 
-/// Clustered keys of a table, and, once [`Transaction::multi_get`] has read them, their rows. Its memory is
-/// used again.
+/// Clustered keys of a table, and their rows once [`Transaction::multi_get`] has read them.
+///
+/// Reuses its memory.
 ///
 /// ```
 /// # use peregrine::{Column, ColumnType, Database, Isolation, Key, MultiGet, Options, TableSchema, Value};
@@ -57,12 +58,12 @@ pub struct MultiGet {
     table: Arc<Table>,
     columns: Option<ColumnSet>,
     batch: Batch,
-    /// A row that stands outside its page as a whole.
+    /// A row that is stored outside its page as a whole.
     brought: Vec<u8>,
 }
 
 impl MultiGet {
-    /// Most keys of one reading.
+    /// The most keys that one call reads.
     pub const MOST: usize = 512;
 
     /// No keys of a table.
@@ -80,18 +81,21 @@ impl MultiGet {
         &self.table
     }
 
-    /// Says which columns the rows will be asked for: those whose page is not in memory may come without
-    /// the others, so that asking for one of these is an error. `None` is all, as at the beginning.
+    /// Sets the columns that the caller will read from the rows; `None`, the default, is all.
+    ///
+    /// A row whose page is not in memory may come without the other columns: reading one of these is then an error.
     pub fn set_columns(&mut self, columns: Option<&[usize]>) {
         self.columns = columns.and_then(ColumnSet::of);
     }
 
-    /// Forgets keys and rows.
+    /// Removes all keys and rows.
     pub fn clear(&mut self) {
         self.batch.clear();
     }
 
-    /// Adds an encoded clustered key; the same one may be there already. It has no row until it is read.
+    /// Adds an encoded clustered key, which may be a duplicate.
+    ///
+    /// It has no row until [`Transaction::multi_get`] reads it.
     ///
     /// # Errors
     /// [`Error::Invalid`] when there are [`MultiGet::MOST`] already.
@@ -106,7 +110,7 @@ impl MultiGet {
         Ok(())
     }
 
-    /// The row of the `n`th key added, from 0 on; `None`: there is none.
+    /// The row of the `n`th key added, counted from 0; `None` if there is none.
     ///
     /// # Errors
     /// [`Error::Internal`] when the bytes are no row.
@@ -123,7 +127,7 @@ impl Transaction {
     /// Reads the rows of all keys, each as [`Transaction::get`] does.
     ///
     /// # Errors
-    /// As [`Transaction::get`]; no key has a row then.
+    /// As [`Transaction::get`]; after an error no key has a row.
     pub fn multi_get(&mut self, rows: &mut MultiGet) -> Result<()> {
         self.enter_table(&rows.table)?;
         let trees = rows.table.trees.load();

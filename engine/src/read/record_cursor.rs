@@ -1,7 +1,7 @@
-//! Walking the visible records of one tree, in both directions.
+//! A position among the visible records of one tree, which moves in both directions.
 //!
-//! A walk copies a leaf at a time and reads the copy without any latch. When every change of the
-//! leaf is older than the reader's snapshot, records need no look at their versions.
+//! A record cursor copies a leaf at a time and reads the copy without a latch. If every change of the leaf is older
+//! than the reader's snapshot, the cursor does not check the versions of records. Comments call its movement the walk.
 
 mod locked;
 
@@ -15,66 +15,70 @@ use crate::row::{NumberPlace, Text, TextPlace};
 use crate::tree::{LeafImage, Position, Tree};
 use crate::txn::{Copied, RangeLocker, TreeTransaction};
 
-/// Which way a walk goes.
+/// The direction of a walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Direction {
     Forward,
     Backward,
 }
 
-/// A position in a tree, with the leaf around it.
+/// A position in a tree, with a copy of the leaf around it.
 pub(super) struct RecordCursor {
     image: Option<LeafImage>,
     copied: Copied,
     at: usize,
     all_visible: bool,
-    /// The last step led behind the last record: the leaf at hand may then be another than the one
-    /// that the walk last stood in, and `at` says nothing about it.
+    /// The last step led behind the last record.
+    ///
+    /// The copied leaf may then be another than that of the last record, and `at` has no meaning.
     ended: bool,
-    /// It had ended when its bounds were set anew: there may be more now.
+    /// The walk had ended when its bounds were changed: more records may follow now.
     reopened: bool,
-    /// Keys from here on are not wanted: [`RecordCursor::step_within`] ends there, and leaves behind it are not
-    /// looked at. `None`: nowhere.
+    /// Keys from here on are not wanted; `None`: no such bound.
+    ///
+    /// [`RecordCursor::step_within`] ends here, and the walk does not read leaves behind it.
     stop: Option<Vec<u8>>,
-    /// Going backward: keys below are not wanted, and leaves before it are not looked at.
+    /// For a walk backward: keys below are not wanted, and the walk does not read leaves before it.
     floor: Vec<u8>,
     /// The first record of the leaf that is not below `stop`.
     limit: usize,
     pub view: ReadView,
-    /// The key that the walk stands on, once somebody has asked for it: a scan that reads other
-    /// columns than those of the key has no use for it.
+    /// The current key, once a caller has asked for it: a scan that reads only other columns never needs it.
     key: OnceCell<Vec<u8>>,
     /// The buffer for the next key.
     spare: Cell<Vec<u8>>,
-    /// Where the leaf left behind ended.
+    /// The upper or lower fence of the leaf that the walk left.
     fence: Vec<u8>,
-    /// The key that the walk stood on when it left the leaf at hand before.
+    /// The current key when the walk left the previous leaf.
     left: Vec<u8>,
-    /// The last step has left that leaf.
+    /// The last step has left the previous leaf.
     has_left: bool,
-    /// Locks what the walk sees; `None`: it reads a snapshot, or what is committed.
+    /// Locks the ranges that the walk reads; `None`: the walk reads a snapshot, or committed records.
     locker: Option<RangeLocker>,
-    /// Whether the records of running writers are not judged, but left to
-    /// [`crate::txn::TreeTransaction::decided_payload`], which waits for them.
+    /// Whether the walk leaves records of running writers to [`crate::txn::TreeTransaction::decided_payload`], which
+    /// waits for them.
     waits_for_writers: bool,
-    /// With `locker`, going forward: what was copied is locked up to here, and records from here on
-    /// are as if they stood in the next leaf. `None`: to the end of the tree.
+    /// With `locker`, going forward: the end of the locked range.
+    ///
+    /// `None`: the end of the tree.
+    ///
+    /// The walk treats records from here on as records of the next leaf.
     locked_until: Option<Vec<u8>>,
-    /// Whether the record that the walk stands on may be of a running writer.
+    /// Whether the current record may be of a running writer.
     maybe_uncommitted: bool,
-    /// Whether the leaf was copied too early for the record that the walk came to last: see
+    /// Whether the leaf was copied too early to judge the last record:
     /// [`crate::txn::VersionResolver::deleted_since`].
     outdated: bool,
     /// See [`RecordCursor::set_meets_uncommitted`].
     meets_uncommitted: bool,
     /// See [`RecordCursor::is_uncommitted`].
     uncommitted: bool,
-    /// An older version that was fetched from undo.
+    /// An older version that was read from undo.
     older: Vec<u8>,
     payload: Payload,
 }
 
-/// Where the payload of the present record stands.
+/// Where the payload of the current record is stored.
 #[derive(Clone, Copy)]
 enum Payload {
     /// The image's record, from this byte on.
@@ -117,13 +121,13 @@ impl RecordCursor {
         }
     }
 
-    /// The leaf at hand, if the walk stands on a record of it.
+    /// The copied leaf, if the walk is on a record of it.
     #[inline]
     fn leaf(&self) -> Option<&LeafImage> {
         self.image.as_ref().filter(|image| self.at < image.count())
     }
 
-    /// The key that the walk stands on.
+    /// The current key.
     #[inline]
     pub fn key(&self) -> &[u8] {
         self.key.get_or_init(|| {
@@ -136,7 +140,7 @@ impl RecordCursor {
         })
     }
 
-    /// A number of the key that the walk stands on, without putting the key together.
+    /// A number in the current key, read without putting the key together.
     #[inline]
     pub fn number(&self, place: &NumberPlace) -> Option<u64> {
         let image = self.leaf()?;
@@ -145,7 +149,7 @@ impl RecordCursor {
             .or_else(|| place.read(image.key_len(self.at), |i| image.key_byte(self.at, i)))
     }
 
-    /// Puts a string of the entry that the walk stands on into `out`; `None` when it does not fit.
+    /// Puts a string of the current entry into `out`; `None` if it does not fit.
     #[inline]
     pub fn text(&self, place: &TextPlace, out: &mut [u8]) -> Option<Text> {
         place.read(self, self.payload(), out)
@@ -160,17 +164,17 @@ impl RecordCursor {
         }
     }
 
-    /// Whether it has gone behind the last record, and stands on none.
+    /// Whether the walk has gone behind the last record, and is on none.
     pub fn has_ended(&self) -> bool {
         self.ended && !is_planted(PlantedFault::StandAtEnd)
     }
 
-    /// Whether it has ended within bounds that are others now: only a search tells what follows.
+    /// Whether the walk has ended within bounds that have changed since: only a search finds what follows.
     pub fn may_have_more(&self) -> bool {
         self.reopened && !is_planted(PlantedFault::EndStaysEnd)
     }
 
-    /// After a step that led to no record: the key of the one that the walk stood on before.
+    /// After a step that led to no record: the key of the record before.
     pub fn last_key(&self) -> &[u8] {
         if self.has_left {
             &self.left
@@ -179,7 +183,7 @@ impl RecordCursor {
         }
     }
 
-    /// Remembers what the walk stands on: it is about to leave the leaf.
+    /// Saves the current key before the walk leaves the leaf.
     fn note_left(&mut self) {
         if self.has_left {
             return;
@@ -191,7 +195,7 @@ impl RecordCursor {
         }
     }
 
-    /// Sets where a walk forward ends; [`RecordCursor::step_within`] from the leaf that is copied next.
+    /// Sets where a walk forward ends; for [`RecordCursor::step_within`] only from the next copied leaf on.
     pub fn set_stop(&mut self, stop: Option<Vec<u8>>) {
         if let Some(image) = &mut self.image {
             image.set_end(stop.as_deref());
@@ -201,14 +205,14 @@ impl RecordCursor {
         self.reopened = self.ended;
     }
 
-    /// Sets where a walk backward ends: before keys below this; if it is empty, nowhere.
+    /// Sets where a walk backward ends: before keys below `floor`; an empty key is no bound.
     pub fn set_floor(&mut self, floor: &[u8]) {
         self.floor.clear();
         self.floor.extend_from_slice(floor);
         self.reopened = self.ended;
     }
 
-    /// Whether nothing is wanted of the leaves before one that begins there.
+    /// Whether the walk needs no leaf before one that begins at `lower`.
     fn ends_at(&self, lower: &[u8]) -> bool {
         lower.is_empty()
             || !self.floor.is_empty()
@@ -216,7 +220,7 @@ impl RecordCursor {
                 && !is_planted(PlantedFault::WalkBehindEnd)
     }
 
-    /// Whether nothing is wanted of the leaves behind one that ends there.
+    /// Whether the walk needs no leaf behind one that ends at `upper`.
     fn stops_at(&self, upper: &[u8]) -> bool {
         let stop = self.stop.as_deref();
         stop.is_some_and(|stop| stop <= upper) && !is_planted(PlantedFault::WalkBehindEnd)
@@ -230,8 +234,9 @@ impl RecordCursor {
         };
     }
 
-    /// Goes to the next record, if that is in the leaf at hand, below the stop, and needs no look
-    /// at versions; otherwise stays, and says false.
+    /// Goes to the next record if it is in the copied leaf, below the stop, and visible without a check of versions.
+    ///
+    /// Otherwise returns false and does not move.
     #[inline]
     pub fn step_within(&mut self) -> Result<bool> {
         let at = self.at + 1;
@@ -250,7 +255,7 @@ impl RecordCursor {
         Ok(true)
     }
 
-    /// The payload that the walk stands on.
+    /// The current payload.
     #[inline]
     pub fn payload(&self) -> &[u8] {
         match (self.payload, &self.image) {
@@ -260,7 +265,7 @@ impl RecordCursor {
         }
     }
 
-    /// Goes to the record at `position`, or the first visible one behind it in `direction`.
+    /// Goes to the record at `position`, or to the first visible one behind it in `direction`.
     pub fn seek(
         &mut self,
         txn: &TreeTransaction,
@@ -282,8 +287,9 @@ impl RecordCursor {
         }
     }
 
-    /// Copies records around a position. Gives where in the copy the walk goes on: one past the record in walking
-    /// direction, so that a step leads to it.
+    /// Copies records around a position.
+    ///
+    /// Returns the place in the copy from which a step leads to the first record.
     fn copy_at(
         &mut self,
         txn: &TreeTransaction,
@@ -320,8 +326,9 @@ impl RecordCursor {
         }))
     }
 
-    /// Copies records anew from number `at` of the leaf at hand on, which was copied too early to judge that one. Gives
-    /// where the walk goes on, as [`RecordCursor::copy_at`].
+    /// Copies records anew from record `at` of the copied leaf on: the leaf was copied too early to judge that record.
+    ///
+    /// Returns where the walk goes on, as [`RecordCursor::copy_at`].
     #[cold]
     fn copy_again(
         &mut self,
@@ -345,37 +352,42 @@ impl RecordCursor {
         copied
     }
 
-    /// Locks what the walk sees from the next seek on, or no longer does. With `waits_for_writers`, and with a
-    /// locker anyway, records that others are writing are waited for; the view is then to be of the
-    /// newest state.
+    /// Sets whether the walk locks what it reads, from the next seek on.
+    ///
+    /// With `waits_for_writers`, and always with a locker, the walk waits for records that others are writing; the view
+    /// must then be of the newest state.
     pub fn set_locker(&mut self, locker: Option<RangeLocker>, waits_for_writers: bool) {
         self.waits_for_writers = waits_for_writers || locker.is_some();
         self.locker = locker;
     }
 
-    /// Whether the walk locks what it sees.
+    /// Whether the walk locks the ranges that it reads.
     pub fn locks(&self) -> bool {
         self.locker.is_some()
     }
 
-    /// From the next seek on, a walk that sees the newest state stands on records, too, that others have put and
-    /// not committed: see [`RecordCursor::is_uncommitted`].
+    /// From the next seek on, a walk with a view of the newest state also returns uncommitted records of other
+    /// transactions.
+    ///
+    /// See [`RecordCursor::is_uncommitted`].
     pub fn set_meets_uncommitted(&mut self, meets: bool) {
         self.meets_uncommitted = meets;
     }
 
-    /// Whether the walk stands on a record that was put, and not committed, when the walk came to it.
+    /// Whether the current record was inserted, and not committed, when the walk came to it.
     pub fn is_uncommitted(&self) -> bool {
         self.uncommitted
     }
 
-    /// Whether the walk stands on a record that a running writer may have written, and that counts
-    /// only as [`crate::txn::TreeTransaction::decided_payload`] says: see [`RecordCursor::set_payload`].
+    /// Whether a running writer may have written the current record.
+    ///
+    /// [`crate::txn::TreeTransaction::decided_payload`] then decides what the record holds: see
+    /// [`RecordCursor::set_payload`].
     pub fn maybe_uncommitted(&self) -> bool {
         self.maybe_uncommitted
     }
 
-    /// What the record that the walk stands on holds.
+    /// Sets the payload of the current record.
     pub fn set_payload(&mut self, payload: &[u8]) {
         self.maybe_uncommitted = false;
         self.older.clear();
@@ -389,8 +401,9 @@ impl RecordCursor {
         self.find_limit();
     }
 
-    /// Goes to the next visible record in `direction`, which stays the same from seek to seek; false at
-    /// the end, and from then on.
+    /// Goes to the next visible record in `direction`, which stays the same from seek to seek.
+    ///
+    /// Returns false at the end, and at each step after it.
     #[inline]
     pub fn step(
         &mut self,
@@ -408,7 +421,7 @@ impl RecordCursor {
         }
     }
 
-    /// The first visible record from `at` on.
+    /// Goes to the first visible record from `at` on.
     fn forward(&mut self, txn: &TreeTransaction, tree: &Tree, mut at: usize) -> Result<bool> {
         loop {
             let mut count = self.count();
@@ -435,7 +448,7 @@ impl RecordCursor {
         }
     }
 
-    /// The last visible record before `at`.
+    /// Goes to the last visible record before `at`.
     fn backward(&mut self, txn: &TreeTransaction, tree: &Tree, mut at: usize) -> Result<bool> {
         loop {
             while at > 0 {
@@ -458,7 +471,7 @@ impl RecordCursor {
         }
     }
 
-    /// Records of the leaf at hand, as far as the walk may go in it.
+    /// The number of records of the copied leaf that the walk may read.
     fn count(&self) -> usize {
         match (&self.image, &self.locker, &self.locked_until) {
             (None, ..) => 0,
@@ -467,8 +480,12 @@ impl RecordCursor {
         }
     }
 
-    /// Goes to the next leaf; `None` at the end. Gives where in it the walk goes on: the leaf may
-    /// have taken in records that the walk has passed, when it was merged with its neighbour.
+    /// Goes to the next leaf; `None` at the end.
+    ///
+    /// Returns where in the leaf the walk goes on.
+    ///
+    /// The walk may have to go on behind the leaf's first record: the leaf may have been merged with a neighbour whose
+    /// records the walk has passed.
     fn next_leaf(
         &mut self,
         txn: &TreeTransaction,
@@ -476,7 +493,7 @@ impl RecordCursor {
         direction: Direction,
     ) -> Result<Option<usize>> {
         self.note_left();
-        // Of a leaf there may be nothing to see, and of thousands behind it.
+        // This leaf, and thousands behind it, may have no visible record: so check at each leaf.
         if !is_planted(PlantedFault::WalkOnKilled) {
             txn.check_killed()?;
         }
@@ -515,7 +532,7 @@ impl RecordCursor {
         Ok(Some(at))
     }
 
-    /// Stands on record `at`, if the view sees it.
+    /// Makes record `at` the current one if the view sees it; otherwise returns false.
     #[inline]
     fn stand(&mut self, txn: &TreeTransaction, tree: &Tree, at: usize) -> Result<bool> {
         let Some(image) = &self.image else {

@@ -1,8 +1,8 @@
 //! Batches of rows found through a secondary index, or by their clustered keys.
 //!
-//! Index entries are collected, their rows read in the order of the clustered key (which touches
-//! each page once, and pages in order), and returned in the order of the index. Batches start at
-//! one row and double, so that a reader that stops early has paid for little more than it got.
+//! A cursor collects index entries, reads their rows in the order of the clustered key, and returns them in the order
+//! of the index. In the order of the clustered key it visits each page once, and pages in order. Batches start at one
+//! row and double, so that a reader that stops early has read few rows more than it needs.
 
 use crate::error::Result;
 use crate::ids::PageId;
@@ -21,53 +21,53 @@ use crate::txn::LastCommitted;
 use crate::{fallible, knobs};
 use smallvec::SmallVec;
 
-/// What a batch keeps, for an error.
+/// Name of a batch's memory in error messages.
 const ROWS: &str = "rows read ahead";
 
-/// A piece of [`Batch::bytes`], or of [`Batch::rows`].
+/// Beginning and end of a piece of [`Batch::bytes`], or of [`Batch::rows`].
 type Span = (u32, u32);
 
 #[derive(Clone, Copy)]
 struct Item {
     key: Span,
     clustered: Span,
-    /// The row; `None` when it is not there.
+    /// The row; `None` if it does not exist or is not read yet.
     row: Option<Span>,
 }
 
-/// Entries with their rows.
+/// Index entries, or clustered keys, with their rows.
 #[derive(Default)]
 pub(super) struct Batch {
-    /// Keys.
+    /// Keys of the entries and of their rows.
     bytes: Vec<u8>,
     /// Payloads of rows.
     rows: Vec<u8>,
     items: Vec<Item>,
     /// The items in the order of their clustered keys, with the first bytes of these.
     order: Vec<(u64, u32)>,
-    /// The item that the cursor stands on, plus one.
+    /// The number of the cursor's item, plus one.
     next: usize,
-    /// How many entries the next filling takes.
+    /// Entries that the next batch collects.
     size: usize,
-    /// What the leaves read last looked like.
+    /// Layout of the leaves read last.
     shape: LeafLayoutHint,
-    /// Leaves that are to be brought.
+    /// Leaves that must be read.
     away: Vec<LeafNotResident>,
     /// Whether the last batch had any.
     was_not_resident: bool,
-    /// Leaves that were brought, and of each the first row that is not read yet, by its place in the order.
+    /// Leaves that were read, each with the first row of it that is not read yet, as a position in `order`.
     brought: Vec<(PageId, u32)>,
 }
 
 impl Batch {
-    /// Forgets everything; the next batch is the smallest.
+    /// Removes all entries; the next batch has one.
     pub fn restart(&mut self) {
         self.clear();
         self.size = 1;
         self.was_not_resident = false;
     }
 
-    /// Forgets the entries.
+    /// Removes the entries.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.rows.clear();
@@ -75,7 +75,7 @@ impl Batch {
         self.next = 0;
     }
 
-    /// How many entries to collect now; doubles for the next time.
+    /// The number of entries to collect; doubles it for the next batch.
     pub fn take_size(&mut self) -> usize {
         let size = self.size.max(1);
         let most = if self.was_not_resident {
@@ -87,7 +87,7 @@ impl Batch {
         size.min(most)
     }
 
-    /// Adds an entry.
+    /// Adds an index entry.
     pub fn add(&mut self, key: &[u8], payload: &[u8]) -> Result<()> {
         let clustered = entry::clustered_key(key, payload)?;
         let key = self.push(key);
@@ -100,7 +100,7 @@ impl Batch {
         Ok(())
     }
 
-    /// Adds a row of the clustered index.
+    /// Adds the clustered key of a row.
     pub fn add_row(&mut self, key: &[u8]) {
         let key = self.push(key);
         self.items.push(Item {
@@ -118,7 +118,7 @@ impl Batch {
         self.items.len()
     }
 
-    /// The `n`th entry's clustered key and row, where it has one.
+    /// The `n`th entry's clustered key and row, if it has a row.
     #[inline]
     pub fn found(&self, n: usize) -> Option<(&[u8], &[u8])> {
         let item = self.items.get(n)?;
@@ -127,7 +127,7 @@ impl Batch {
         Some((self.span(item.clustered), row))
     }
 
-    /// Keeps the entries, without rows.
+    /// Keeps the entries, but removes their rows.
     pub fn forget_rows(&mut self) {
         self.rows.clear();
         for item in &mut self.items {
@@ -147,7 +147,7 @@ impl Batch {
             .unwrap_or(&[])
     }
 
-    /// Reads the rows of all entries, as of a view, or of the columns asked for alone.
+    /// Reads the rows of all entries as a view sees them, all columns or those asked for alone.
     pub fn fetch(
         &mut self,
         txn: &Transaction,
@@ -163,8 +163,7 @@ impl Batch {
         let mut looked_ahead = 0;
         let mut begin = 0;
         while begin < self.order.len() {
-            // The leaves of some rows are looked for before the first is read: the waits for
-            // memory then overlap.
+            // Find the leaves of some rows before the first of them is read: the waits for memory then overlap.
             let end = self.order.len().min(begin + knobs::batch_leaves_ahead());
             let mut hints: SmallVec<[Option<LeafHint>; 16]> = SmallVec::new();
             self.away.clear();
@@ -177,7 +176,7 @@ impl Batch {
                 hints.push((!read).then_some(hint));
             }
             if !self.away.is_empty() && begin >= looked_ahead {
-                // Something must be read: then together what the next rows lack, too.
+                // A leaf must be read: read at the same time the leaves that the next rows need.
                 looked_ahead = end;
                 while looked_ahead < self.order.len() && self.away.len() < tree.most_brought() {
                     let hint = tree.find_leaf(self.clustered_of(looked_ahead), &self.shape)?;
@@ -204,7 +203,7 @@ impl Batch {
         Ok(())
     }
 
-    /// Puts the rows in the order of their clustered keys.
+    /// Sorts the rows by their clustered keys.
     fn put_in_order(&mut self) {
         let Batch {
             order,
@@ -218,35 +217,34 @@ impl Batch {
         };
         order.clear();
         order.extend((0..items.len() as u32).map(|n| (first_bytes(key(n)), n)));
-        // Mostly these tell, and no bytes need be looked at.
+        // Mostly the first bytes decide.
         order.sort_unstable_by(|(a, m), (b, n)| a.cmp(b).then_with(|| key(*m).cmp(key(*n))));
     }
 
-    /// The item of the `n`th row in their order.
+    /// The item of the `n`th row in sorted order.
     #[inline]
     fn item_of(&self, n: usize) -> usize {
         self.order[n].1 as usize
     }
 
-    /// The clustered key of the `n`th row in their order.
+    /// The clustered key of the `n`th row in sorted order.
     #[inline]
     fn clustered_of(&self, n: usize) -> &[u8] {
         self.span(self.items[self.item_of(n)].clustered)
     }
 
-    /// Notes that the `n`th row's leaf is to be brought.
+    /// Notes that the leaf of the `n`th row must be read.
     fn bring(&mut self, n: usize, leaf: LeafNotResident) {
         self.away.push(leaf);
         let (page, n) = (leaf.page(), n as u32);
-        // Once for a leaf, also where it has gone again before its row was read.
+        // Once for each leaf, even if it was read ahead and evicted before this row was read.
         let last = self.brought.last();
         if last.is_none_or(|(last, before)| *last != page && *before < n) {
             self.brought.push((page, n));
         }
     }
 
-    /// Takes the `n`th row from the copy of its leaf, which is not in memory; false where the leaf is to be
-    /// brought.
+    /// Takes the `n`th row from the mini-page of its leaf, which is not in memory; false if the leaf must be read.
     #[cold]
     fn take_kept(
         &mut self,
@@ -272,8 +270,9 @@ impl Batch {
         }
     }
 
-    /// Keeps what is asked for of the leaves that were brought for the rows before the `end`th, soon after
-    /// they were read: where many read, leaves don't stay long.
+    /// Makes mini-pages of the leaves that were read for the rows before the `end`th.
+    ///
+    /// Does so soon after these rows were read: with many readers, leaves are evicted early.
     #[cold]
     fn keep_brought(&mut self, txn: &Transaction, tree: &Tree, asked: Projection<'_>, end: usize) {
         let read = self.brought.partition_point(|(_, n)| (*n as usize) < end);
@@ -283,7 +282,7 @@ impl Batch {
         self.brought.drain(..read);
     }
 
-    /// Reads the `n`th row.
+    /// Reads the `n`th row in sorted order.
     #[inline]
     fn read(
         &mut self,
@@ -310,7 +309,7 @@ impl Batch {
             return Ok(());
         }
         if self.rows.get(at) == Some(&0) {
-            // The row stands outside.
+            // The row is stored outside its page.
             buffer.clear();
             buffer.extend_from_slice(&self.rows[at..]);
             large::bring_inside(trees, buffer)?;
@@ -322,7 +321,7 @@ impl Batch {
         Ok(())
     }
 
-    /// Locks and reads the row of the only entry.
+    /// Locks and reads the rows of all entries, one by one.
     pub fn fetch_locked(
         &mut self,
         txn: &mut Transaction,
@@ -347,8 +346,10 @@ impl Batch {
         Ok(())
     }
 
-    /// As [`Batch::fetch_locked`] under READ COMMITTED, without waiting: where another transaction has the
-    /// row, what is committed of it is read, and the snapshot given that keeps it there.
+    /// As [`Batch::fetch_locked`] for the only entry under READ COMMITTED, but never waits.
+    ///
+    /// If another transaction has locked the row, this reads its last committed version. It then also returns the
+    /// snapshot that keeps that version.
     pub fn fetch_or_committed(
         &mut self,
         txn: &mut Transaction,
@@ -371,7 +372,7 @@ impl Batch {
         Ok(committed)
     }
 
-    /// Keeps the row of an entry.
+    /// Stores the row of an item.
     fn keep_row(&mut self, item: usize, row: &[u8]) -> Result<()> {
         let at = self.rows.len() as u32;
         fallible::reserve(&mut self.rows, row.len(), ROWS)?;
@@ -380,7 +381,7 @@ impl Batch {
         Ok(())
     }
 
-    /// Goes to the next entry that has a row; false when the batch is used up.
+    /// Goes to the next entry that has a row; false if the batch has no more.
     pub fn advance(&mut self) -> bool {
         while let Some(item) = self.items.get(self.next) {
             self.next += 1;
@@ -395,12 +396,12 @@ impl Batch {
         self.items.get(self.next.checked_sub(1)?)
     }
 
-    /// The key of the last entry, with or without a row: the walk stands there.
+    /// The key of the last entry, with or without a row: how far the record cursor has come.
     pub fn last_key(&self) -> &[u8] {
         self.items.last().map_or(&[], |item| self.span(item.key))
     }
 
-    /// The clustered key of that entry; empty where there is none.
+    /// The clustered key of the last entry; empty if the batch is empty.
     pub fn last_clustered_key(&self) -> &[u8] {
         self.items
             .last()
@@ -423,7 +424,7 @@ impl Batch {
     }
 }
 
-/// The first eight bytes of a key, as a number in the keys' order as far as they go.
+/// The first eight bytes of a key, as a number that compares as they do.
 #[inline]
 fn first_bytes(key: &[u8]) -> u64 {
     let mut first = [0; 8];

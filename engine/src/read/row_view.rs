@@ -1,4 +1,4 @@
-//! A row that a cursor or a get stands on.
+//! The row, or index entry, that a read returns.
 
 use crate::error::{Error, Result};
 use crate::fallible;
@@ -9,7 +9,9 @@ use crate::row::Value;
 use crate::table::large;
 use crate::table::open_table::Table;
 
-/// A row, or an index entry, whose columns are decoded one at a time, when asked for.
+/// A row, or an index entry.
+///
+/// Decodes a column when the caller asks for it.
 #[derive(Clone, Copy)]
 pub struct RowView<'a> {
     table: &'a Table,
@@ -38,7 +40,7 @@ impl<'a> RowView<'a> {
         }
     }
 
-    /// The value of a column. A value that stands outside the row is [`Value::OutOfRow`].
+    /// The value of a column; [`Value::OutOfRow`] if it is stored outside the row.
     ///
     /// # Errors
     /// `Error::NotFound` for a column that the table, or the index of an index-only cursor, does
@@ -51,8 +53,9 @@ impl<'a> RowView<'a> {
         }
     }
 
-    /// The row's bytes as the table keeps them (docs/format.md), for whoever hashes, counts or copies rows
-    /// whole: columns are read by [`RowView::get`]. Of an index entry, what stands beside its key.
+    /// The row's bytes as the table stores them (docs/format.md); of an index entry, its payload.
+    ///
+    /// For callers that hash, count or copy whole rows; [`RowView::get`] reads columns.
     #[inline]
     pub fn bytes(&self) -> &'a [u8] {
         match &self.bytes {
@@ -61,8 +64,7 @@ impl<'a> RowView<'a> {
         }
     }
 
-    /// Puts the bytes of a bytes column, inside or outside the row, into `out` (cleared first);
-    /// false for NULL.
+    /// Puts the bytes of a bytes column, inside or outside the row, into `out` (cleared first); returns false for NULL.
     ///
     /// # Errors
     /// As [`RowView::get`], and those of reading pages; [`Error::OutOfMemory`]; `Error::Invalid`
@@ -91,7 +93,7 @@ impl<'a> RowView<'a> {
         Ok(true)
     }
 
-    /// All columns, copied; values outside the row are brought in.
+    /// All columns, copied; reads values that are stored outside the row.
     ///
     /// # Errors
     /// As [`RowView::get_large`].

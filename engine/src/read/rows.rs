@@ -1,8 +1,7 @@
-//! Reading rows of one table by one snapshot, as fast as that goes.
+//! Reading many rows of one table in one snapshot, with the least work for each.
 //!
-//! What every read by itself would do again (find the trees, take the snapshot, note that the table is
-//! used) is done once, when [`Rows`] is made. No read allocates anything, but for the first ones, which make
-//! the buffers.
+//! [`Transaction::rows`] does once what each read alone would repeat: it finds the trees, takes the snapshot, and notes
+//! that the transaction uses the table. Only the first reads allocate, for the buffers.
 
 use std::cell::{Cell, OnceCell};
 use std::ops::{ControlFlow, Range};
@@ -23,14 +22,17 @@ use crate::tree::{Leaf, LeafImage, Step};
 use crate::txn::Copied;
 use crate::{knobs, txn};
 
-/// The rows of a table as one snapshot has them. Made by [`Transaction::rows`].
+/// The rows of a table as one snapshot sees them.
 ///
-/// [`Rows::get`] copies the row from its page without taking the page's latch, and looks afterwards
-/// whether the page has changed meanwhile: readers write to no memory that others read. [`Rows::columns`] does the
-/// same with no more of the row than some of its columns take. [`Rows::get_in_place`]
-/// and [`Rows::each`] copy nothing: the function that gets a row runs while the row's page is latched, and
-/// who wants to write to the page waits for it. So it must be short, wait for nothing, and not call the
-/// database: a call that needs the same page could wait for ever.
+/// Made by [`Transaction::rows`].
+///
+/// [`Rows::get`] copies the row from its page without taking the page's latch, and checks afterwards whether the page
+/// has changed meanwhile: readers write to no memory that others read. [`Rows::columns`] does the same, but copies only
+/// as much of the row as the columns need.
+///
+/// [`Rows::get_in_place`] and [`Rows::each`] copy nothing: their function runs while the row's page is latched, and
+/// writers to the page wait for it. So the function must be short, must not wait, and must not call the database: a
+/// call that needs the same page could deadlock.
 ///
 /// ```
 /// # use peregrine::{Column, ColumnType, Database, Isolation, Key, Options, TableSchema, Value};
@@ -77,32 +79,32 @@ pub struct Rows<'t> {
     table: &'t Table,
     trees: Arc<TableTrees>,
     view: ReadView,
-    /// What the leaves read last looked like.
+    /// Layout of the leaves read last.
     shape: LeafLayoutHint,
-    /// Of the last row of which some columns were asked for, as much as stands in two cache lines.
+    /// The first bytes of the last row read by [`Rows::columns`]: as many as fit into two cache lines.
     row_prefix: Prefix<64>,
-    /// More of it, where that did not do.
+    /// More of that row, when the prefix was too short.
     longer_row_prefix: Prefix<256>,
-    /// Grows with each prefix that was too short, shrinks with each short one that was long enough.
+    /// Grows with each prefix that was too short; falls by 1 with each prefix that was long enough.
     fell_short: u32,
-    /// The row of the last read, as a whole.
+    /// The row that was read last, as a whole.
     row_bytes: Vec<u8>,
-    /// A row that stands outside its page as a whole.
+    /// A row that is stored outside its page as a whole.
     brought: Vec<u8>,
     copies: VersionedLeaf,
 }
 
-/// From this count on the short prefix is not tried any more: more than one in sixteen was too short.
+/// From this count on, reads skip the short prefix: more than one in sixteen was too short.
 fn without_row_prefix() -> u32 {
     4 * knobs::prefix_too_short()
 }
 
-/// From this count on neither is the longer one.
+/// From this count on, reads skip the longer prefix, too.
 fn without_longer_row_prefix() -> u32 {
     2 * without_row_prefix()
 }
 
-/// For leaves with records that the snapshot may not see.
+/// Buffers for a leaf with records that the snapshot may not see.
 #[derive(Default)]
 struct VersionedLeaf {
     image: LeafImage,
@@ -142,20 +144,20 @@ impl Transaction {
     }
 }
 
-/// What a look at a record, or a leaf, under its latch came to.
+/// Result of a read of a record, or of a leaf, under its latch.
 enum LeafOutcome<R> {
-    /// All is done.
+    /// The read is complete.
     Done(R),
-    /// The row stands outside, and its payload has been copied.
+    /// The row is stored outside, and its payload was copied.
     Outside,
-    /// From this record on the leaf was copied.
+    /// The leaf was copied; these of its records are still to be read.
     Copied(Range<usize>),
-    /// It wants no more.
+    /// The caller's function has ended the scan.
     Break(R),
 }
 
 impl Rows<'_> {
-    /// The row with the given clustered key, if there is one: a copy, which stays until the next call.
+    /// The row with the given clustered key, if there is one: a copy, valid until the next call.
     ///
     /// # Errors
     /// Those of reading pages.
@@ -180,9 +182,10 @@ impl Rows<'_> {
         RowView::row(table, KeyBytes::Here(clustered_key), payload).map(Some)
     }
 
-    /// Some columns of the row with the given clustered key, if there is one: copies, which stay until the next call.
-    /// Faster than [`Rows::get`] where they stand within the row's prefix, since no more of it is copied. A value that
-    /// stands outside the row is [`Value::OutOfRow`].
+    /// Some columns of the row with the given clustered key, if there is one: copies, valid until the next call.
+    ///
+    /// Faster than [`Rows::get`] if the columns lie within the row's prefix, since no more of the row is copied. A
+    /// value that is stored outside the row is [`Value::OutOfRow`].
     ///
     /// ```
     /// # use peregrine::{Column, ColumnType, Database, Isolation, Key, Options, TableSchema, Value};
@@ -239,7 +242,7 @@ impl Rows<'_> {
             else {
                 return Ok(None);
             };
-            // If more is wrong than that the prefix is too short, the whole row will tell.
+            // If the payload is damaged, rather than too short, the read of the whole row reports it.
             let found = values(table, clustered_key, payload, columns).ok();
             if found.is_some() {
                 *fell_short = fell_short.saturating_sub(1);
@@ -268,8 +271,9 @@ impl Rows<'_> {
         values(table, clustered_key, payload, columns).map(Some)
     }
 
-    /// Reads the row with the given clustered key; `f` gets the row, if there is one, and runs under its
-    /// page's latch: see [`Rows`].
+    /// Reads the row with the given clustered key; calls `f` with the row, if there is one, under the page's latch.
+    ///
+    /// See [`Rows`] for what `f` may do.
     ///
     /// # Errors
     /// Those of reading pages.
@@ -309,9 +313,10 @@ impl Rows<'_> {
         }
     }
 
-    /// Gives `f` each row in the order of the clustered key, from an encoded key (or a prefix of one) on;
-    /// from the first with an empty one. `f` runs under a page's latch, see [`Rows`], and ends the scan
-    /// with [`ControlFlow::Break`].
+    /// Calls `f` with each row in the order of the clustered key, beginning at an encoded key (or a prefix of one).
+    ///
+    /// An empty key begins at the first row. `f` runs under a page's latch, see [`Rows`]; it ends the scan with
+    /// [`ControlFlow::Break`].
     ///
     /// # Errors
     /// Those of reading pages; [`Error::Interrupted`] when killed.
@@ -357,7 +362,7 @@ impl Rows<'_> {
         }
     }
 
-    /// Gives the rows of the copied leaf.
+    /// Calls `f` with the visible rows among these records of the copied leaf.
     fn in_copy<B>(
         &mut self,
         records: Range<usize>,
@@ -388,7 +393,7 @@ impl Rows<'_> {
     }
 }
 
-/// The payload, or what is brought of a row that stands outside its page as a whole.
+/// Returns the payload; if the row is stored outside its page as a whole, loads it into `brought`.
 #[inline]
 fn inside<'r>(trees: &TableTrees, payload: &'r [u8], brought: &'r mut Vec<u8>) -> Result<&'r [u8]> {
     if payload::outside_row(payload).is_none() {
@@ -400,7 +405,7 @@ fn inside<'r>(trees: &TableTrees, payload: &'r [u8], brought: &'r mut Vec<u8>) -
     Ok(brought)
 }
 
-/// Columns of a payload, or of its prefix: an error where one of them stands further back.
+/// Decodes columns of a payload, or of its prefix; fails if a column lies beyond the prefix.
 #[inline(always)]
 fn values<'r, const N: usize>(
     table: &'r Table,
@@ -416,8 +421,9 @@ fn values<'r, const N: usize>(
     Ok(values)
 }
 
-/// Gives the rows of a latched leaf all of which the snapshot sees; [`LeafOutcome::Copied`] from the first on that
-/// stands outside.
+/// Calls `f` with the rows of a latched leaf, all of which the snapshot sees.
+///
+/// Returns [`LeafOutcome::Copied`] at the first row that is stored outside, with that row and all behind it.
 fn in_leaf<B>(
     table: &Table,
     leaf: &Leaf<'_>,
@@ -427,7 +433,7 @@ fn in_leaf<B>(
     let records = leaf.range.clone();
     let count = records.len();
     for (n, i) in records.clone().enumerate() {
-        // The next leaf comes closer while this one is read.
+        // Fetch a part of the next leaf into the processor's cache while this one is read.
         leaf.prefetch_next(n, count);
         let Some(payload) = live_payload(leaf.value(i))? else {
             continue;
@@ -449,12 +455,12 @@ fn in_leaf<B>(
     Ok(LeafOutcome::Done(None))
 }
 
-/// The key of a record of a leaf, put together when somebody asks for it.
+/// The key of a record of a leaf, put together when it is needed.
 struct LeafKey<'a> {
     leaf: &'a Leaf<'a>,
     i: usize,
     key: OnceCell<Vec<u8>>,
-    /// The buffer for it, from key to key.
+    /// The buffer, reused from key to key.
     spare: &'a Cell<Vec<u8>>,
 }
 

@@ -1,8 +1,8 @@
-//! What the log has of quarantined tables: it goes into their files.
+//! The committed changes of quarantined tables in the log, for their files.
 //!
-//! All of it, also what was applied to the trees before damage was met: that is in memory alone, and an opening that
-//! does not come to its checkpoint loses it. The next one finds the file, and changes nothing of the table any more.
-//! A change says what a row is afterwards, so nothing is wrong where the trees have it, too.
+//! They include the changes applied to the trees before damage was met: these are in memory only, and an opening that
+//! does not reach its checkpoint loses them. The next opening finds the file, and changes nothing in the table. A
+//! change holds the row's later state, so applying it twice does no harm.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -14,10 +14,10 @@ use crate::log::Log;
 use crate::planted::{is_planted, PlantedFault};
 use crate::txn::{Change, ChangeReader, KIND_CHANGES, KIND_COMMIT};
 
-/// Clustered key, and the row as the log has it, if it is one.
+/// Clustered key, and the row as the log has it; `None` if it was deleted.
 pub(crate) type KeptChange = (Vec<u8>, Option<Vec<u8>>);
 
-/// What is to be kept of a change.
+/// The part of a change that is kept.
 pub(super) fn kept(key: &[u8], change: Change<'_>) -> Result<KeptChange> {
     let row = match change {
         Change::Put(row) => Some(fallible::copy(row, "a row of a quarantined table")?),
@@ -26,21 +26,21 @@ pub(super) fn kept(key: &[u8], change: Change<'_>) -> Result<KeptChange> {
     Ok((key.to_vec(), row))
 }
 
-/// What of the log has been committed.
+/// The committed part of the log.
 #[derive(Debug)]
 pub(crate) struct Committed {
-    /// The log is read from here on.
+    /// The position from which the log is read.
     pub from: Lsn,
-    /// Changes of definitions count from here on.
+    /// Changes of definitions are applied from here on.
     pub checkpoint: Lsn,
-    /// The transactions.
+    /// The committed transactions.
     pub transactions: HashSet<TxId>,
-    /// See [`super::TransactionOutcomes`].
+    /// See [`super::TransactionOutcomes::void_before`].
     pub void_before: HashMap<TableId, Lsn>,
 }
 
 impl Committed {
-    /// Whether a change that stands in the log at `at` is void.
+    /// Returns whether the change at `at` in the log is void.
     pub fn is_void(&self, table: TableId, at: Lsn) -> bool {
         outcomes::is_void(&self.void_before, table, at)
     }

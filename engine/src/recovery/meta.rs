@@ -1,4 +1,4 @@
-//! What a checkpoint holds besides pages.
+//! The metadata that a checkpoint holds besides pages.
 
 use std::path::Path;
 
@@ -11,27 +11,27 @@ use crate::planted::{is_planted, PlantedFault};
 use crate::table::ddl::Numbers;
 use crate::txn::Captured;
 
-/// First byte of a serialised [`Meta`]. Version 1 says the same; it is of programs that know nothing
-/// of prepared transactions, and would lose those that the log has.
+/// First byte of a serialised [`Meta`]. Version 1 has the same content. Programs that write it do not know prepared
+/// transactions, and would lose those in the log.
 const VERSION: u8 = 2;
 
-/// What a checkpoint holds besides pages: a version byte, then this (postcard).
+/// The metadata that a checkpoint holds besides pages: a version byte, then this (postcard).
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Meta {
-    /// The log's position inside the checkpoint's barrier: what committed before is in the pages.
+    /// The log's position inside the checkpoint's barrier: the pages have all that committed before.
     pub checkpoint: Lsn,
     /// The root of the catalog's tree.
     pub catalog: PageId,
     /// The next numbers of tables and trees.
     pub numbers: Numbers,
-    /// Running and unpurged transactions.
+    /// Running transactions, and ended ones that are not purged.
     pub transactions: Captured,
-    /// Per table.
+    /// Counters of each table.
     pub counters: Vec<Counters>,
-    /// How slow opens were when that was measured. Behind the rest, and not in every record.
+    /// The pace of openings as last measured. Stored behind the rest; older records lack it.
     #[serde(skip)]
     pub replay_pace: ReplayPace,
-    /// Whether its version is this program's. Programs of an earlier one don't know all that the log can have now.
+    /// Whether its version is this program's. Programs of an earlier version do not know all records of the log.
     #[serde(skip)]
     pub is_current: bool,
 }
@@ -45,17 +45,17 @@ pub(crate) struct Counters {
 }
 
 impl Meta {
-    /// As bytes.
+    /// Serialises it.
     pub fn encode(&self) -> Result<Vec<u8>> {
         postcard::to_extend(self, vec![VERSION])
             .and_then(|bytes| postcard::to_extend(&self.replay_pace.thousandths(), bytes))
             .map_err(|e| Error::Internal(format!("serialising a checkpoint's record: {e}")))
     }
 
-    /// From bytes, of the data file at `file`.
+    /// Decodes the metadata from the data file `file`.
     ///
     /// # Errors
-    /// [`Error::Format`] for a record of a newer version; [`Error::Internal`] when it does not decode.
+    /// [`Error::Format`] for a record of a newer version; [`Error::Internal`] if it does not decode.
     pub fn decode(bytes: &[u8], file: &Path) -> Result<Self> {
         match bytes.split_first() {
             Some((&version @ (1 | VERSION), rest)) => {
@@ -79,7 +79,7 @@ impl Meta {
         }
     }
 
-    /// Where recovery begins to read the log.
+    /// The log position at which recovery begins to read.
     pub fn log_from(&self) -> Lsn {
         match is_planted(PlantedFault::ReplayFromCheckpoint) {
             false => self.transactions.redo_from(self.checkpoint),

@@ -1,14 +1,14 @@
-//! From the last checkpoint and the log to the state of the last commit.
+//! Recovery: from the last checkpoint and the log to the state of the last commit.
 //!
 //! 1. The checkpoint's pages and its [`Meta`]: catalog, counters, transactions.
-//! 2. The log is read, to learn which transactions committed after the checkpoint, and which tables are
-//!    dropped or emptied: until then these are left alone.
-//! 3. Transactions that were running at the checkpoint are rolled back, what had ended is purged.
-//!    The log is read again, to apply changes, and those of table definitions, in its order.
-//! 4. Transactions that are prepared and not decided are made again, as running ones.
-//! 5. Tables in which damage was in the way are quarantined (`quarantining.rs`). `quarantine.rs` has the format of what is
-//!    kept of them, `quarantine_files.rs` the files.
-//! 6. A new checkpoint (taken by the caller), so that none of this is needed again.
+//! 2. Recovery reads the log, to learn which transactions committed after the checkpoint, and which tables are dropped
+//!    or emptied: it changes nothing in these until then.
+//! 3. Transactions that were running at the checkpoint are rolled back, and ended ones are purged. Recovery reads the
+//!    log again, and applies changes of rows and of table definitions in the log's order.
+//! 4. Prepared transactions without a decision are restored as running ones.
+//! 5. Tables that damage keeps from their last state are quarantined (`quarantining.rs`). `quarantine.rs` has the
+//!    format of their files, `quarantine_files.rs` the files.
+//! 6. The caller takes a new checkpoint, so that none of this is needed again.
 #![forbid(unsafe_code)]
 
 mod kept;
@@ -44,48 +44,48 @@ use crate::txn::{
     KIND_CHANGES, KIND_COMMIT,
 };
 
-/// What a replay did.
+/// The outcome of a replay.
 #[derive(Debug)]
 pub(crate) struct Replayed {
     pub transactions: u64,
     pub changes: u64,
-    /// Bytes of log that the changes took.
+    /// Bytes of log that held the changes.
     pub bytes: u64,
-    /// Records of undo that were taken back.
+    /// Undo records that rollback applied.
     pub undo_records: u64,
-    /// Transactions that are prepared, and neither committed nor rolled back: for [`restore()`].
+    /// Prepared transactions that are neither committed nor rolled back, for [`restore()`].
     pub prepared: Vec<PreparedRecord>,
-    /// What was replayed: for [`restore()`], too.
+    /// The committed part of the log, for [`restore()`].
     pub committed: Committed,
-    /// Tables whose definition makes no sense: for [`restore()`], too.
+    /// Tables with an invalid definition, for [`restore()`].
     pub lost: BTreeMap<TableId, Error>,
 }
 
-/// What recovery begins with.
+/// The state that recovery begins with.
 pub(crate) struct Recoverable<'a> {
     pub meta: &'a Meta,
     pub files: Arc<QuarantineFiles>,
-    /// What the files say.
+    /// Tables with a quarantine file, and the file's content or error.
     pub quarantine: BTreeMap<TableId, Result<QuarantinedTable>>,
-    /// Tables whose definition makes no sense.
+    /// Tables with an invalid definition.
     pub damaged: BTreeMap<TableId, Error>,
     /// See [`crate::Options::drop_on_open`].
     pub drop_on_open: Option<&'a str>,
 }
 
-/// Changes that need not be made again, for their tables are dropped or emptied. Nor need the pages be readable that
-/// the tables have until then.
+/// Changes that are not replayed, as their tables are dropped or emptied. Until then, the pages of these tables need
+/// not be readable.
 struct LeftOut<'a> {
-    /// Dropped in the log: by the transaction that used them, it may be, before it committed.
+    /// Tables that the log drops, perhaps before the commit of the transaction that used them.
     dropped: HashSet<TableId>,
-    /// The names begin so of those that are dropped once all is replayed. Such a table may lack rows that its changes
+    /// Prefix of the names of tables that are dropped once all is replayed. Such a table may lack rows that its changes
     /// build upon.
     drop_on_open: Option<&'a str>,
-    /// The names that tables have then, where they are renamed.
+    /// The last names of tables that the log renames.
     renamed: HashMap<TableId, String>,
-    /// Tables of both kinds that were there at the checkpoint.
+    /// Tables of both kinds that existed at the checkpoint.
     alone: HashSet<TableId>,
-    /// Tables that the log empties.
+    /// Tables that the log empties, and where.
     emptied: HashMap<TableId, Lsn>,
 }
 
@@ -105,7 +105,7 @@ impl LeftOut<'_> {
         last.starts_with(prefix)
     }
 
-    /// The table that a change of definitions gives a name with which tables are dropped on opening, and the name.
+    /// The table, and its name, if a change of definitions gives it a name with which tables are dropped on opening.
     fn names_ended<'r>(&self, record: &'r DdlRecord) -> Option<(TableId, &'r str)> {
         let (id, name) = match record {
             DdlRecord::Create(made) | DdlRecord::CreateCounted(made, _) => (made.id, &made.name),
@@ -116,13 +116,12 @@ impl LeftOut<'_> {
         name.starts_with(prefix).then_some((id, name.as_str()))
     }
 
-    /// Whether changes of a table are not made again. There may be others, of tables that the log makes.
+    /// Returns whether changes of a table are not replayed. Tables that the log creates are checked in [`apply`].
     fn has(&self, table: TableId) -> bool {
         self.is_dropped(table) || self.alone.contains(&table)
     }
 
-    /// Lets nothing change tables any more that are there, and about to go or to be emptied: neither rollback nor
-    /// purge.
+    /// Keeps rollback and purge from changing tables that exist, and are about to be dropped or emptied.
     fn leave_alone(&mut self, registry: &Registry) -> Result<()> {
         if is_planted(PlantedFault::NeedDroppedRoots) {
             return Ok(());
@@ -133,7 +132,7 @@ impl LeftOut<'_> {
                 registry.leave_alone(table);
                 self.alone.insert(table);
             } else if self.emptied.contains_key(&table) {
-                // With its new trees it is like any other.
+                // Once it has new trees, it is like any other table.
                 registry.leave_alone(table);
             }
         }
@@ -141,14 +140,13 @@ impl LeftOut<'_> {
     }
 }
 
-/// A table of which the log has changes.
+/// A table with changes in the log.
 struct Changed {
     table: Arc<Table>,
     left_out: bool,
 }
 
-/// Rolls back and purges what the checkpoint holds of transactions, then replays what the log has of
-/// committed ones.
+/// Rolls back and purges transactions of the checkpoint, then replays committed transactions from the log.
 pub(crate) fn recover(
     transactions: &Arc<TransactionManager>,
     tables: &Tables,
@@ -216,7 +214,7 @@ pub(crate) fn recover(
     Ok(replayed)
 }
 
-/// Applies the changes of committed transactions, and those of definitions, in the log's order.
+/// Applies changes of committed transactions, and changes of definitions, in the log's order.
 fn replay_all(
     tables: &Tables,
     log: &Log,
@@ -245,7 +243,7 @@ fn replay_all(
                     }
                     let is_old = record.start < replayed.committed.checkpoint;
                     if let Err(error) = apply(tables, left_out, &mut last, &change, is_old) {
-                        // A record that makes no sense would be in the way of each opening.
+                        // An invalid record would make each later opening fail, too.
                         let stops = matches!(error, Error::Internal(_))
                             && is_planted(PlantedFault::NonsenseStopsReplay);
                         let is_known = tables.registry.state(change.table).is_some();
@@ -293,7 +291,7 @@ fn replay_all(
     Ok(())
 }
 
-/// Makes a change again. `is_old`: it stands in the log before the checkpoint.
+/// Applies a change again. `is_old`: its record is before the checkpoint in the log.
 fn apply(
     tables: &Tables,
     left_out: &LeftOut<'_>,
@@ -308,7 +306,8 @@ fn apply(
                 left_out: left_out.ends_with_process(table.id(), &table.name()),
                 table,
             }),
-            // An opening has dropped it, and the log had no room to say so: of a transaction that was prepared then.
+            // An earlier opening dropped the table, and a full disk kept it from logging that. The change is of a
+            // transaction that was prepared then.
             None if is_old && !is_planted(PlantedFault::NeedOldTables) => return Ok(()),
             None => {
                 return Err(Error::Internal(format!(

@@ -1,4 +1,4 @@
-//! How the transactions of which the log tells have ended.
+//! The outcomes of the transactions in the log.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -12,45 +12,45 @@ use crate::txn::{
     KIND_ROLLED_BACK,
 };
 
-/// What the first reading of the log finds out.
+/// The result of the first pass over the log.
 #[derive(Debug, Default)]
 pub(crate) struct TransactionOutcomes {
     /// Transactions that committed after the checkpoint.
     pub committed: HashSet<TxId>,
     /// The last of them.
     pub last_commit: TxId,
-    /// Transactions that are prepared, and neither committed nor rolled back. Wherever the records
-    /// stand: of a transaction that has not ended the log has all.
+    /// Prepared transactions that are neither committed nor rolled back. Records before the checkpoint count, too: the
+    /// log keeps all records of a transaction that has not ended.
     pub prepared: BTreeMap<TxId, PreparedRecord>,
     /// The highest number seen.
     pub highest: TxId,
-    /// Tables that were dropped, before or after the checkpoint: by the transaction that used them, it may
-    /// be, so that the log has changes of them that nobody needs.
+    /// Tables that were dropped, before or after the checkpoint. The transaction that used such a table may have
+    /// dropped it, so the log may have changes of it that are not needed.
     pub dropped: HashSet<TableId>,
     /// The last names of tables that were renamed.
     pub renamed: HashMap<TableId, String>,
     /// Where tables were last emptied, after the checkpoint.
     pub emptied: HashMap<TableId, Lsn>,
-    /// The same, before it or after: what the log has of a table before that is void. A prepared transaction that has
-    /// no copy in the log can have such changes, of a table that was quarantined.
+    /// Where tables were last emptied, before the checkpoint or after: changes of the table before that are void. A
+    /// prepared transaction without a copy in the log can have such changes, of a table that was quarantined.
     pub void_before: HashMap<TableId, Lsn>,
 }
 
-/// Whether a change that stands in the log at `at` is void, since its table has been emptied behind it.
+/// Returns whether the change at `at` in the log is void, as its table was emptied later.
 pub(super) fn is_void(void_before: &HashMap<TableId, Lsn>, table: TableId, at: Lsn) -> bool {
     void_before.get(&table).is_some_and(|&last| at < last)
 }
 
 impl TransactionOutcomes {
-    /// Whether a change that stands in the log at `at` is void.
+    /// Returns whether the change at `at` in the log is void.
     pub fn is_void(&self, table: TableId, at: Lsn) -> bool {
         is_void(&self.void_before, table, at)
     }
 
-    /// Takes the next record of the log; `checkpoint` is the checkpoint's position.
+    /// Takes the next record of the log; `checkpoint` is the checkpoint's position in it.
     ///
     /// # Errors
-    /// A record does not decode.
+    /// If a record does not decode.
     pub fn take(&mut self, record: &LogRecord, checkpoint: Lsn) -> Result<()> {
         match record.kind {
             KIND_CHANGES | KIND_COMMIT => {

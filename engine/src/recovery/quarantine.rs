@@ -1,16 +1,15 @@
-//! Tables that damage keeps recovery from bringing up to date: they are quarantined, so that all others
-//! can be used.
+//! The file of a quarantined table: damage keeps recovery from bringing the table to its last state, and all other
+//! tables can be used.
 //!
-//! A page of a table that can't be read is an error of the statements that need it, and nothing else.
-//! But when recovery needs it, the table can't have the state of the last commit, and must not be
-//! read as if it had. Then nothing of the table is changed any more; what the log says of its rows,
-//! and which transactions could perhaps not be taken back in it, goes into a file of its own before
-//! the log goes. `dump` reads that file too. Dropping or truncating the table makes it void: the next
-//! opening removes it.
+//! A page that can't be read fails only the statements that need it. But if recovery needs that page, the table can't
+//! have the state of the last commit, and must not be read as if it had. Nothing of the table is changed then. Before
+//! the log is released, a file gets the changes of its rows, and the transactions that could perhaps not be rolled back
+//! in it. `dump` reads that file too. Dropping or truncating the table makes the file void, and the next opening
+//! removes it.
 //!
-//! What a file tells decides whether the table's changes are applied. So an opening fails where a file can't be
-//! read. One that can't be understood may be void: its table is quarantined anew, with what the log has now, and
-//! the file is kept under another name.
+//! The files decide whether the changes of their tables are applied. So an opening fails if a file can't be read. A
+//! file that can't be decoded may be void: its table is quarantined anew, with the present content of the log, and the
+//! file is kept under another name.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -26,29 +25,29 @@ use crate::txn::PreparedRecord;
 
 const MAGIC: [u8; 8] = *b"PGASIDE\0";
 const FORMAT: u32 = 4;
-/// The format before, whose checksum has nothing of the format's number.
+/// The format before, whose checksum does not cover the format's number.
 const FORMAT_WITH_LOOSE_NUMBER: u32 = 3;
-/// The first, which has nothing of prepared transactions, and does not say of which trees it tells. The second has
-/// nothing of prepared transactions either.
+/// The first format: it lacks prepared transactions, and the trees to which the file applies. The second format lacks
+/// prepared transactions, too.
 const FIRST_FORMAT: u32 = 1;
-/// Bytes in front of what is serialised: magic, format, checksum, database.
+/// Bytes before the serialised value: magic, format, checksum, database.
 const HEAD: usize = 24;
-/// Between a table's number and another one, in the name of a file that can't be understood.
+/// In the name of a file that can't be decoded: between the table's number and a running number.
 pub(super) const DAMAGED: &str = ".damaged-";
 
-/// What one prepared transaction has changed in a quarantined table.
+/// The changes of one prepared transaction in a quarantined table.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Undecided {
-    /// The transaction's number, and that of its copy: the log has the one or the other.
+    /// The numbers of the transaction and of its copy: the log has either.
     pub numbers: Vec<TxId>,
-    /// If it is not prepared any more, it has committed.
+    /// Whether the transaction has committed, if it is not prepared any more.
     pub commits: bool,
     /// The changes, oldest first.
     pub changes: Vec<KeptChange>,
 }
 
 impl Undecided {
-    /// Whether it is of this transaction, or of the one of which this is a copy.
+    /// Returns whether these are changes of this transaction, or of the one that it is a copy of.
     pub fn is_of(&self, record: &PreparedRecord) -> bool {
         self.numbers.contains(&record.txid)
             || (record.replaces != TxId(0) && self.numbers.contains(&record.replaces))
@@ -62,19 +61,19 @@ pub(crate) struct QuarantinedTable {
     offset: u64,
     page: Option<PageId>,
     what: String,
-    /// Transactions that did not commit, of which records may still stand in the table's trees.
+    /// Uncommitted transactions whose records may still be in the table's trees.
     pub unfinished: Vec<TxId>,
-    /// What was committed since the checkpoint at which recovery began.
+    /// Changes committed since the checkpoint at which recovery began.
     pub changes: Vec<KeptChange>,
-    /// The table's clustered tree: a table that was truncated since has another, and nothing of this
-    /// is true of it. See [`FIRST_FORMAT`].
+    /// The table's clustered tree. A table that was truncated later has another, and the file does not apply to it. See
+    /// [`FIRST_FORMAT`].
     pub(super) clustered: Option<TreeId>,
-    /// What prepared transactions have changed. The last field: see [`FIRST_FORMAT`].
+    /// Changes of prepared transactions. The last field: see [`FIRST_FORMAT`].
     pub undecided: Vec<Undecided>,
 }
 
 impl QuarantinedTable {
-    /// Takes what has been decided about: what was committed is now.
+    /// Removes the transactions that have been decided; the changes of committed ones become committed changes.
     pub fn take_decided(&mut self, is_prepared: &dyn Fn(&Undecided) -> bool) {
         for undecided in std::mem::take(&mut self.undecided) {
             if is_prepared(&undecided) {
@@ -85,7 +84,7 @@ impl QuarantinedTable {
         }
     }
 
-    /// Whether it tells of the table as it is: not of what it was before it was truncated.
+    /// Returns whether the file applies to the table as it is, not to its state before it was truncated.
     pub fn is_of(&self, definition: &Definition) -> bool {
         if is_planted(PlantedFault::TruncatedStaysQuarantined) {
             return true;
@@ -94,7 +93,7 @@ impl QuarantinedTable {
         self.clustered.is_none() || self.clustered == now
     }
 
-    /// The error that whoever wants to use the table gets.
+    /// The error for each use of the table.
     pub fn error(&self) -> Error {
         Error::Corrupt {
             file: self.file.clone().into(),
@@ -108,14 +107,15 @@ impl QuarantinedTable {
         }
     }
 
-    /// Whether the table is quarantined because its file before can't be understood: what that told is missing.
+    /// Returns whether the table is quarantined because its file before can't be decoded: the content of that is
+    /// missing.
     pub fn lacks_earlier(&self, table: TableId) -> bool {
         let name = Path::new(&self.file).file_name();
         let kept = format!("{table}{DAMAGED}");
         name.is_some_and(|name| name.to_string_lossy().starts_with(&kept))
     }
 
-    /// Of a table that meets with an error.
+    /// The entry for a table that meets with an error.
     pub fn of(error: &Error, unfinished: Vec<TxId>, clustered: Option<TreeId>) -> QuarantinedTable {
         let quarantined = QuarantinedTable {
             unfinished,
@@ -154,7 +154,7 @@ impl QuarantinedTable {
         Ok(bytes)
     }
 
-    /// Whether any bytes are such a file, once their checksum is made right.
+    /// Returns whether any bytes decode as such a file, once their checksum is set right.
     pub fn decode_any(path: &Path, bytes: &[u8]) -> bool {
         let mut bytes = bytes.to_vec();
         if bytes.len() < HEAD {
@@ -197,7 +197,7 @@ impl QuarantinedTable {
             });
         }
         let mut rest = Cow::Borrowed(&bytes[HEAD..]);
-        // What a format lacks at its end is absent, or empty: a zero each.
+        // A field that an older format lacks at its end is absent or empty: one zero each.
         for _ in format..FORMAT_WITH_LOOSE_NUMBER {
             rest.to_mut().push(0);
         }
@@ -205,8 +205,8 @@ impl QuarantinedTable {
     }
 }
 
-/// The checksum of a file of this format, from its database on. The number is part of it: else a flipped bit could
-/// make it an older one, whose missing fields are empty.
+/// The checksum of a file of this format, from the database's number on. It covers the format's number: otherwise a
+/// flipped bit could turn the file into an older one, whose missing fields are empty.
 fn checksum(format: u32, bytes: &[u8]) -> u32 {
     let sum = crc32c::crc32c(bytes);
     match format < FORMAT {
@@ -249,14 +249,14 @@ mod tests {
             let mut bytes = quarantined.encode(77).unwrap();
             prop_assert_eq!(&QuarantinedTable::decode(path, 77, &bytes).unwrap(), &quarantined);
             prop_assert!(QuarantinedTable::decode(path, 78, &bytes).is_err());
-            // The number of the format above all: each has its own way of reading.
+            // Above all in the format's number: each format is decoded differently.
             for bit in (8 * 8..12 * 8).chain([flip.index(bytes.len() * 8)]) {
                 bytes[bit / 8] ^= 1 << (bit % 8);
                 prop_assert!(QuarantinedTable::decode(path, 77, &bytes).is_err());
                 bytes[bit / 8] ^= 1 << (bit % 8);
             }
 
-            // As the formats before have it.
+            // As older formats store it.
             let mut quarantined = QuarantinedTable { undecided: Vec::new(), ..quarantined };
             for format in (FIRST_FORMAT..FORMAT).rev() {
                 if format == FIRST_FORMAT {

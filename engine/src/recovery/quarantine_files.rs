@@ -1,4 +1,4 @@
-//! The files of quarantined tables, in a folder of their own.
+//! The files of quarantined tables, in their own folder.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -13,7 +13,7 @@ use crate::os::{directory_of, OpenMode, Os};
 use crate::planted::{is_planted, PlantedFault};
 use crate::sync::Mutex;
 
-/// The folder within the database directory; a file is named by its table's number.
+/// The folder in the database directory; each file is named after its table's number.
 const FOLDER: &str = "aside";
 
 /// The folder of quarantined tables.
@@ -21,12 +21,12 @@ pub(crate) struct QuarantineFiles {
     os: Arc<dyn Os>,
     dir: PathBuf,
     database_id: u64,
-    /// Held while a file is read to be written anew.
+    /// Held while a file is read and replaced.
     updating: Mutex<()>,
 }
 
 impl QuarantineFiles {
-    /// Of the database in `dir`.
+    /// The folder of the database in `dir`.
     pub fn new(os: Arc<dyn Os>, dir: &Path, database_id: u64) -> Self {
         QuarantineFiles {
             os,
@@ -40,7 +40,7 @@ impl QuarantineFiles {
         self.dir.join(table.to_string())
     }
 
-    /// Every table that is quarantined, with its file's content or what is wrong with that.
+    /// All tables with a quarantine file, and the file's content or error.
     ///
     /// # Errors
     /// Those of the folder.
@@ -57,8 +57,8 @@ impl QuarantineFiles {
         Ok(quarantine)
     }
 
-    /// For a database that is being created: removes the files of one that was here before, and is no more. They would
-    /// count as damaged ones of its own tables.
+    /// Removes files that an earlier database left in the folder, when a database is created. Otherwise they would
+    /// count as damaged files of the new one's tables.
     pub fn clear(&self) -> Result<()> {
         if is_planted(PlantedFault::LeaveOldQuarantines) || !self.os.exists(&self.dir)? {
             return Ok(());
@@ -71,7 +71,8 @@ impl QuarantineFiles {
         self.os.sync_dir(&self.dir)
     }
 
-    /// As [`QuarantineFiles::load`], for recovery: a file that can't be read now may tell more another time.
+    /// Like [`QuarantineFiles::load`], for recovery, which must not go on if a file can't be read: it may be readable
+    /// later.
     ///
     /// # Errors
     /// Those of the folder, and of every file whose bytes were not read.
@@ -84,7 +85,7 @@ impl QuarantineFiles {
             match quarantined {
                 Ok(_) | Err(Error::Corrupt { .. } | Error::Format { .. }) => {}
                 Err(error @ Error::OutOfMemory { .. }) => {
-                    // It does not say of which file.
+                    // The error does not name the file.
                     let source = io::Error::new(io::ErrorKind::OutOfMemory, error.clone());
                     return Err(Error::io("read", self.path(table), source));
                 }
@@ -94,8 +95,8 @@ impl QuarantineFiles {
         Ok(quarantine)
     }
 
-    /// Makes the names in the folder durable, and its own: a process that was killed may have left them
-    /// in the kernel's memory alone, and what the files tell goes from the log with the next checkpoint.
+    /// Makes the folder and the names in it durable. A process that was killed may have left them in the kernel's
+    /// memory only. The next checkpoint releases the log that holds the files' content.
     pub(super) fn make_durable(&self) -> Result<()> {
         if is_planted(PlantedFault::TrustQuarantineNames) || !self.os.exists(&self.dir)? {
             return Ok(());
@@ -141,8 +142,8 @@ impl QuarantineFiles {
         self.sync_names()
     }
 
-    /// Keeps a file that can't be understood under a name of its own, which is returned. It is a copy: without a
-    /// file the table would count as sound, until there is another. A copy of an opening that ended early will do.
+    /// Copies a file that can't be decoded to another name, and returns that name. The file stays until another
+    /// replaces it: a table without a file would count as sound. A copy from an opening that ended early is used again.
     pub(super) fn keep_damaged(&self, table: TableId) -> Result<PathBuf> {
         let bytes = self.bytes_of(&self.path(table))?;
         let mut number = 0u64;
@@ -159,7 +160,7 @@ impl QuarantineFiles {
         }
     }
 
-    /// Changes what is kept of a table; `None`: nothing is yet.
+    /// Changes the file of a table; `change` gets `None` if there is none yet.
     pub fn update(
         &self,
         table: TableId,

@@ -1,4 +1,4 @@
-//! Which tables recovery quarantines, and whose files say nothing any more.
+//! Decides which tables recovery quarantines, and which quarantine files are void.
 
 use std::collections::BTreeMap;
 
@@ -16,21 +16,21 @@ use crate::table::registry::Registry;
 pub(super) struct Quarantine<'a> {
     files: &'a QuarantineFiles,
     registry: &'a Registry,
-    /// What the checkpoint has running: of what could not be taken back of them, nobody knows.
+    /// Transactions running at the checkpoint: it is unknown what rollback could not undo of them.
     running: Vec<TxId>,
-    /// Quarantined at an earlier opening: their files have everything. Here without changes.
+    /// Tables quarantined at an earlier opening: their files have everything, and these entries have no changes.
     before: BTreeMap<TableId, QuarantinedTable>,
-    /// Of these, tables that have lost their rows since, or are gone: their files say nothing any more.
+    /// Those of them that have lost their rows since, or are dropped: their files are void.
     over: BTreeMap<TableId, QuarantinedTable>,
-    /// Tables whose files can't be understood. They are quarantined now.
+    /// Tables whose files can't be decoded. They are quarantined anew.
     damaged: BTreeMap<TableId, Error>,
     now: BTreeMap<TableId, QuarantinedTable>,
-    /// Tables whose definition makes no sense.
+    /// Tables with an invalid definition.
     lost: BTreeMap<TableId, Error>,
 }
 
 impl<'a> Quarantine<'a> {
-    /// With the tables that an earlier opening has quarantined, as [`QuarantineFiles::load_read`] has found them.
+    /// Begins with the tables that an earlier opening has quarantined, as [`QuarantineFiles::load_read`] found them.
     pub fn new(
         files: &'a QuarantineFiles,
         found: BTreeMap<TableId, Result<QuarantinedTable>>,
@@ -79,7 +79,7 @@ impl<'a> Quarantine<'a> {
         Ok(quarantine)
     }
 
-    /// Quarantines tables in which rollback has met damage, or of which it can't know all that is to be undone.
+    /// Quarantines tables in which rollback has met damage, or for which it can't know all changes to undo.
     pub fn take_damaged(&mut self) {
         for (table, error) in self.registry.take_damaged() {
             self.quarantine(table, &error);
@@ -104,8 +104,8 @@ impl<'a> Quarantine<'a> {
         Some(definition.trees.first()?.id)
     }
 
-    /// Whether a table is quarantined, so that none of its changes is applied. One whose definition makes no sense is,
-    /// from its first change on.
+    /// Returns whether a table is quarantined, so that none of its changes is applied. A table with an invalid
+    /// definition is quarantined from its first change on.
     pub fn has(&mut self, table: TableId) -> bool {
         if self.before.contains_key(&table) || self.damaged.contains_key(&table) {
             return true;
@@ -116,7 +116,7 @@ impl<'a> Quarantine<'a> {
         self.now.contains_key(&table)
     }
 
-    /// Whether a change of definitions is of a table whose definition makes no sense.
+    /// Returns whether a change of definitions is of a table with an invalid definition.
     pub fn is_lost(&self, record: &DdlRecord) -> bool {
         let table = match record {
             DdlRecord::Create(definition)
@@ -132,12 +132,12 @@ impl<'a> Quarantine<'a> {
         self.lost.contains_key(&table)
     }
 
-    /// A table whose definition makes no sense is gone.
+    /// Forgets a table with an invalid definition, as it is dropped.
     pub fn forget_lost(&mut self, table: TableId) {
         self.lost.remove(&table);
     }
 
-    /// A table has lost all its rows, or is gone: what was wrong with it does not matter any more.
+    /// Forgets the damage of a table that has lost all its rows, or is dropped.
     pub fn forget(&mut self, table: TableId) {
         self.now.remove(&table);
         if is_planted(PlantedFault::QuarantinedForGood) {
@@ -151,9 +151,9 @@ impl<'a> Quarantine<'a> {
         }
     }
 
-    /// The log has made a table, or given it other trees. A file that tells of these trees is of an opening of this
-    /// very log, which did not come to its checkpoint. It has all changes, and of prepared transactions those that
-    /// the log has no more under their present numbers: so the table stays quarantined.
+    /// Notes that the log has created a table, or given it other trees. If a file applies to these trees, an opening of
+    /// this very log wrote it, and did not reach its checkpoint. The file has all changes, including those of prepared
+    /// transactions that the log does not have under their present numbers. So the table stays quarantined.
     pub fn made(&mut self, table: TableId) {
         if is_planted(PlantedFault::YoungIsSound) {
             return;
@@ -175,8 +175,8 @@ impl<'a> Quarantine<'a> {
         }
     }
 
-    /// Writes what has to outlive the log, and removes the files of tables that need them no more. Returns the tables
-    /// whose definition makes no sense.
+    /// Writes the files that must outlive the log, and removes the void ones. Returns the tables with an invalid
+    /// definition.
     pub fn finish(mut self, log: &Log, committed: &Committed) -> Result<BTreeMap<TableId, Error>> {
         let mut changes = committed.changes_of(log, self.now.keys().copied())?;
         for (table, quarantined) in &mut self.now {
@@ -192,7 +192,7 @@ impl<'a> Quarantine<'a> {
         for table in void.chain(self.damaged.into_keys()) {
             let kept = self.now.contains_key(&table) || self.lost.contains_key(&table);
             if !kept && !self.registry.is_refused(table) {
-                // Whether it is void, too, can't be told of one that can't be understood.
+                // A file that can't be decoded may be void or not, so a copy is kept.
                 if self.files.read(table).is_err() {
                     self.files.keep_damaged(table)?;
                 }

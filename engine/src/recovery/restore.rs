@@ -1,12 +1,11 @@
-//! Prepared transactions that nobody has decided about: each lives on as a running transaction, with
-//! the locks of the rows that it changed.
+//! Restores prepared transactions without a decision: each becomes a running transaction again, with the locks of the
+//! rows that it changed.
 //!
-//! It gets a new number, and its changes and its record stand in the log anew, under that number. So
-//! the log need not be kept from where they stood before, and the next recovery does the same again.
-//! A crash on the way leaves the old record or both; the new one names the old one, which is void then.
-//! On a full disk the log has no room for that: then the old records stay good, the log is kept, and the transaction
-//! ends there under its old number.
-//! Changes of quarantined tables are not made again, but kept (`undecided.rs`).
+//! A restored transaction gets a new number, and its changes and its record are logged again under that number. So the
+//! log need not be kept from their first place on, and the next recovery does the same again. A crash meanwhile leaves
+//! the old record or both; the new one names the old one, which is void then. On a full disk the log has no space for
+//! copies: the old records stay valid, the log is kept, and the transaction ends under its old number. Changes of
+//! quarantined tables are not applied again, but kept (`undecided.rs`).
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -26,23 +25,23 @@ use crate::table::shared::Shared;
 use crate::table::Table;
 use crate::txn::{ChangeReader, PreparedRecord, KIND_CHANGES};
 
-/// A transaction that is being made again.
+/// A transaction that is being restored.
 struct Alive {
     transaction: Transaction,
-    /// What it has changed in quarantined tables.
+    /// Its changes of quarantined tables.
     quarantined: BTreeMap<TableId, Vec<KeptChange>>,
 }
 
-/// Damage that was met in a table.
+/// Damage that restoring met in a table.
 struct Damage {
     error: Error,
-    /// Transactions of which records may stand there.
+    /// Transactions whose records may be in the table's trees.
     unfinished: Vec<TxId>,
-    /// What was committed of it, and is in its trees in memory.
+    /// Committed changes of the table, which its trees have in memory only.
     changes: Vec<KeptChange>,
 }
 
-/// Makes the transactions again that are prepared. Nothing else runs, and all that was committed is in the trees.
+/// Restores the prepared transactions. Nothing else runs, and the trees have all committed changes.
 pub(crate) fn restore(
     shared: &Arc<Shared>,
     files: &Arc<QuarantineFiles>,
@@ -51,13 +50,13 @@ pub(crate) fn restore(
     let (committed, records) = (&replayed.committed, &replayed.prepared[..]);
     let lost = &replayed.lost;
     let mut damaged = BTreeMap::new();
-    // Where the log has no room for copies, the old records stay good.
+    // Set if the log has no space for copies: the old records stay valid then.
     let mut stands = false;
     let mut alive = loop {
         let mut alive = BTreeMap::new();
         for record in records {
             let mut transaction = Transaction::new(shared.clone(), Isolation::ReadCommitted);
-            // They had their locks all at once before, so none is in the way of another.
+            // They held all these locks at the same time before, so none waits for another.
             transaction.set_lock_wait_timeout(Duration::ZERO);
             if stands {
                 transaction.stand_as(record.txid, committed.from);
@@ -86,7 +85,7 @@ pub(crate) fn restore(
         let Some((table, error)) = repeated else {
             break alive;
         };
-        // All go back, and are made once more without that table.
+        // All are rolled back, and restored once more without that table.
         let name = shared.registry.name_told(table);
         tracing::error!(table = name, %error, "the table is damaged, and quarantined");
         let quarantined = QuarantinedTable::of(&error, Vec::new(), None);
@@ -132,8 +131,8 @@ pub(crate) fn restore(
     Ok(())
 }
 
-/// Prepares a transaction that was made again. If it `stands` under its old number, or the log has no room for a copy,
-/// the log is kept `from` where the old records are, and they go on to tell of it.
+/// Prepares a restored transaction. If it `stands` under its old number, or the log has no space for a copy, its old
+/// records stay valid: the log is kept from `from` on.
 fn prepare(
     transaction: &mut Transaction,
     record: &PreparedRecord,
@@ -153,14 +152,14 @@ fn prepare(
     transaction.prepare_standing(&record.xid)
 }
 
-/// Whether nothing of a table is changed any more. One that is `lost` is not in the registry.
+/// Returns whether a table is not changed any more. A `lost` table is not in the registry.
 fn is_quarantined(shared: &Shared, lost: &BTreeMap<TableId, Error>, table: TableId) -> bool {
     let is_lost = lost.contains_key(&table) && !is_planted(PlantedFault::ForgetLostUndecided);
     is_lost || shared.registry.is_refused(table)
 }
 
-/// Makes the changes again that the log has of these transactions. Ends early where it meets damage in a
-/// table.
+/// Applies the changes of these transactions again, from the log. Ends early, and returns the table and the error, when
+/// it meets damage in a table.
 fn repeat_all(
     shared: &Arc<Shared>,
     committed: &Committed,
@@ -190,7 +189,7 @@ fn repeat_all(
                 continue;
             }
             if is_quarantined(shared, lost, change.table) {
-                // Nothing of it is changed any more: whoever dumps it needs the change.
+                // The table is not changed any more, so a dump of it needs the change.
                 if !is_planted(PlantedFault::ForgetUndecided) {
                     let of_table = aside.entry(change.table).or_default();
                     of_table.push(kept(change.key, change.change)?);
@@ -202,7 +201,7 @@ fn repeat_all(
                     Some(table) if table.id() == change.table => table,
                     _ => match shared.registry.table_of(change.table)? {
                         Some(table) => last.insert(table),
-                        // Dropped on opening (`Options::drop_on_open`), or by the transaction itself.
+                        // `Options::drop_on_open` or the transaction itself dropped it.
                         None => return Ok(()),
                     },
                 };
@@ -230,8 +229,8 @@ fn repeat_all(
     Ok(None)
 }
 
-/// Puts what has been changed in quarantined tables into their files, before the log says of the
-/// transactions' new numbers. Returns which transaction has changed which of these tables.
+/// Writes changes of quarantined tables to their files, before the log has the transactions' new numbers. Returns the
+/// quarantined tables that each transaction has changed.
 fn keep_undecided(
     shared: &Arc<Shared>,
     files: &Arc<QuarantineFiles>,
@@ -249,7 +248,7 @@ fn keep_undecided(
                 tables.remove(&table);
             }
             _ if !is_quarantined(shared, lost, table) => {}
-            // Recovery has just read or written it: another opening finds out what it is.
+            // Recovery has just read or written this file; another opening finds out what is wrong.
             Err(error) => return Err(error),
             Ok(aside) if !aside.undecided.is_empty() => {
                 tables.insert(table);
@@ -307,9 +306,9 @@ fn keep_undecided(
     Ok(changed)
 }
 
-/// Whether an error says that the log and the table contradict each other. In logs of earlier versions a transaction
-/// can have half of a refused change of a key. Nobody knows then what the row is: whoever dumps the table gets the
-/// changes.
+/// Returns whether an error says that the log and the table contradict each other. In logs of earlier versions a
+/// transaction can have half of a refused change of a key. The row's state is unknown then; a dump of the table
+/// contains the changes.
 fn is_in_the_way(error: &Error) -> bool {
     matches!(
         error,

@@ -1,10 +1,9 @@
-//! What prepared transactions have changed in quarantined tables.
+//! Changes of quarantined tables by prepared transactions.
 //!
-//! It can't be made again in the table, so it stands in the table's file, until the transaction is
-//! decided about: committed, it is kept as any committed change there, and rolled back, it is nothing.
-//! The decision stands in the log, which may go, so a commit is noted in the file *before* it is in the
-//! log. The next opening finds the transaction still prepared, whatever the file says; or else the
-//! file says how it has ended.
+//! Such a change can't be applied to the table again, so the table's file keeps it until the transaction is decided. A
+//! commit makes it one of the file's committed changes; a rollback drops it. The log has the decision, but may be
+//! released, so a commit is noted in the file *before* it is in the log. If the next opening finds the transaction
+//! still prepared, the file's note does not count; otherwise the note is the decision.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,12 +14,12 @@ use crate::ids::{TableId, TxId};
 use crate::planted::{is_planted, PlantedFault};
 use crate::table::prepared_transactions::ChangedInQuarantine;
 
-/// A prepared transaction of which files of tables have changes.
+/// A prepared transaction with changes in the files of quarantined tables.
 pub(super) struct InFiles {
     pub files: Arc<QuarantineFiles>,
     pub tables: BTreeSet<TableId>,
     pub number: TxId,
-    /// What the files say, perhaps only some of them.
+    /// Whether the files, perhaps only some of them, say that it commits.
     pub commits: bool,
 }
 

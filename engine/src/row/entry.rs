@@ -3,7 +3,7 @@
 //! ```text
 //! key:     the index's parts; then the clustered key, unless the index is unique and no part
 //!          is NULL
-//! payload: varint (length of the clustered key × 2 + 1 when it stands here)
+//! payload: varint (length of the clustered key × 2 + 1 when it is stored here)
 //!          [clustered key]
 //!          per collated part that is not NULL: varint length of its sort key; then, unless it is
 //!          a prefix or descending, what gives the original back (case_map)
@@ -61,7 +61,7 @@ fn damaged(what: &str) -> Error {
     Error::Internal(format!("index entry: {what}"))
 }
 
-/// Splits an entry: the clustered key that it leads to, and the rest of the payload.
+/// Splits an entry into the clustered key that it leads to and the rest of the payload.
 fn split<'a>(key: &'a [u8], payload: &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
     let mut rest = payload;
     let head = varint::take(&mut rest)?;
@@ -102,29 +102,32 @@ pub(crate) fn end_of(index: &KeyLayout, parts: usize, key: &[u8], payload: &[u8]
     end().ok_or_else(|| damaged("parts"))
 }
 
-/// Where a part's value was found.
+/// Where a part's value is.
 #[derive(Clone, Copy, Debug)]
 enum Found {
     Null,
     /// In the buffer's bytes.
     Buffer(u32, u32),
-    /// In the entry's payload, as it is.
+    /// In the entry's payload, unencoded.
     Payload(u32, u32),
-    /// Not looked for, or not given back by the entry.
+    /// Not decoded, or not given back by the entry.
     Absent,
 }
 
-/// The buffers of a decoded entry; kept from entry to entry.
+/// The buffers of a decoded entry; reused from entry to entry.
 #[derive(Default)]
 pub(crate) struct EntryBuffer {
     found: Vec<Found>,
-    /// The key from the first part on that was looked for. Values are restored where they stand.
+    /// The key from the first decoded part on.
+    ///
+    /// Values are restored in place.
     bytes: Vec<u8>,
 }
 
 impl EntryBuffer {
-    /// Finds the first `parts` parts of an entry, restoring those whose key bytes are not the
-    /// value. Those in front that need no decoding are left alone.
+    /// Finds the first `parts` parts of an entry, and restores those whose key bytes are not the value.
+    ///
+    /// Skips the leading parts that are at a fixed place.
     #[inline]
     pub fn decode(
         &mut self,
@@ -196,7 +199,7 @@ pub(crate) struct EntryRef<'a> {
 }
 
 impl<'a> EntryRef<'a> {
-    /// An entry of which `buffer` has decoded the parts that don't stand at a fixed place.
+    /// An entry; `buffer` has decoded the parts that are not at a fixed place.
     #[inline]
     pub fn new(
         layout: &'a Layout,
@@ -214,7 +217,7 @@ impl<'a> EntryRef<'a> {
         }
     }
 
-    /// What stands beside the key.
+    /// The entry's payload.
     #[inline]
     pub fn payload(&self) -> &'a [u8] {
         self.payload

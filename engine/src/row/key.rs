@@ -1,11 +1,11 @@
 //! Keys as bytes whose memcmp order is the order of their values.
 //!
-//! A part is: for a nullable column a byte, 0 for NULL (and nothing else), 1 before a value; then
+//! A part begins, for a nullable column, with a byte: 0 for NULL (which ends the part), 1 before a value. Then
 //!   integers   big-endian, the sign bit flipped when signed
 //!   floats     big-endian bits; negative: all flipped, otherwise the sign flipped; −0 as +0
 //!   fixed bytes as they are
 //!   variable   00 → 01 01, 01 → 01 02, other bytes as they are, then 00
-//!   collated   what [`Collations::sort_key`] gives
+//!   collated   the output of [`Collations::sort_key`]
 //! The bytes of a descending part are those, each inverted (the null marker too).
 //! A hidden row id is 6 bytes, big-endian.
 
@@ -46,16 +46,16 @@ pub(crate) fn int_bits(value: Value<'_>, bytes: u8, signed: bool) -> Option<u64>
     (v << shift >> shift == v).then_some(v as u64)
 }
 
-/// An integer as part of a key: in order of significance, the sign turned.
+/// An integer as part of a key: big-endian, with the sign bit flipped.
 #[derive(Clone, Copy)]
 pub(crate) struct IntPart {
-    /// The part, and zeros.
+    /// The bytes of the part, followed by zeros.
     be: [u8; 8],
     bytes: u8,
 }
 
 impl IntPart {
-    /// `None` when the value does not fit.
+    /// Returns `None` if the value does not fit.
     #[inline(always)]
     fn new(value: Value<'_>, bytes: u8, signed: bool) -> Option<IntPart> {
         let v = int_bits(value, bytes, signed)?;
@@ -67,10 +67,10 @@ impl IntPart {
         })
     }
 
-    /// Appends it.
+    /// Appends the part.
     #[inline(always)]
     pub fn put(self, out: &mut Vec<u8>) {
-        // Eight bytes, whose number is known, and those cut off that are too many: no call of memcpy.
+        // Appends eight bytes, a constant number, and cuts the surplus off: this needs no call of memcpy.
         let end = out.len() + usize::from(self.bytes);
         out.extend_from_slice(&self.be);
         out.truncate(end);
@@ -109,8 +109,8 @@ impl PartLayout {
         Ok(())
     }
 
-    /// What most keys are made of: the part of an integer, without a call; `None` where the part is anything else,
-    /// or the value does not fit.
+    /// The part of an integer, the most frequent one, without a call; `None` for other parts, or if the value does not
+    /// fit.
     #[inline(always)]
     pub fn plain_int(&self, value: Value<'_>) -> Option<IntPart> {
         match (self.form, self.nullable, self.descending) {
@@ -155,8 +155,8 @@ impl PartLayout {
             }
             (PartForm::Var, Value::Bytes(v)) => {
                 let cut = self.prefix.map_or(v.len(), |p| v.len().min(p as usize));
-                // One byte more than any key has tells it from all keys: nothing of the length of a
-                // long value is put together.
+                // One byte more than the longest key is enough to differ from all keys: a long value is not encoded
+                // whole.
                 put_var(&v[..cut.min(MAX_KEY + 1)], out);
             }
             (PartForm::Collated { collation }, Value::Bytes(v)) => {
@@ -181,15 +181,16 @@ impl PartLayout {
         ))
     }
 
-    /// Whether the part at the front of `key` is NULL. `None` when there is no part.
+    /// Whether the part at the front of `key` is NULL; `None` if `key` is empty.
     pub fn is_null(&self, key: &[u8]) -> Option<bool> {
         let null = if self.descending { u8::MAX } else { 0 };
         Some(self.nullable && *key.first()? == null)
     }
 
-    /// The bytes of this part's value at the front of `key`, which moves past the part: `None`
-    /// inside for NULL. The bytes of a descending part are inverted. Collated parts can't be measured: `collated_len` says how long they are.
-    /// `None` outside when the bytes are no such part.
+    /// The bytes of this part's value at the front of `key`, which moves past the part; the inner `None` is NULL.
+    ///
+    /// The bytes of a descending part are inverted. The end of a collated part is not marked: `collated_len` is its
+    /// length. The outer `None`: the bytes are no such part.
     pub fn take<'k>(
         &self,
         key: &mut &'k [u8],
@@ -213,7 +214,7 @@ impl PartLayout {
         Some(Some(part))
     }
 
-    /// The value of a part whose bytes were restored where they had to be.
+    /// The value of a part whose bytes were restored if necessary.
     #[inline]
     pub fn restored<'k>(&self, bytes: &'k [u8]) -> Option<Value<'k>> {
         match self.form {
@@ -222,8 +223,7 @@ impl PartLayout {
         }
     }
 
-    /// The value that a part's bytes (from [`PartLayout::take`]) stand for. Values that are not
-    /// in the bytes as they are (escaped, collated) are `None`.
+    /// The value that a part's bytes (from [`PartLayout::take`]) encode; `None` for escaped and collated values.
     pub fn decode<'k>(&self, part: &'k [u8]) -> Option<Value<'k>> {
         Some(match self.form {
             PartForm::Int { bytes, signed } => {
@@ -258,13 +258,14 @@ impl PartLayout {
     }
 }
 
-/// Whether a variable value stands in a key as it is, so that a row need not store it again.
+/// Whether a key holds a variable value unescaped, so that a row need not store it again.
 pub(crate) fn stands_as_is(bytes: &[u8]) -> bool {
     bytes.iter().all(|&b| b > 1)
 }
 
-/// Puts the original of an escaped variable part at its front, and gives its length. `None` when it
-/// is malformed.
+/// Decodes an escaped variable part in place, and returns the length of the original.
+///
+/// `None` if it is malformed.
 pub(crate) fn unescape(part: &mut [u8]) -> Option<usize> {
     let Some(mut to) = part.iter().position(|&b| b <= 1) else {
         return Some(part.len());
@@ -288,7 +289,9 @@ pub(crate) fn unescape(part: &mut [u8]) -> Option<usize> {
 }
 
 impl KeyLayout {
-    /// Appends the parts for a whole row's values. Returns whether some part is NULL.
+    /// Appends the parts for a whole row's values.
+    ///
+    /// Returns whether a part is NULL.
     pub fn encode_row(
         &self,
         row: &[Value<'_>],
@@ -325,7 +328,7 @@ impl KeyLayout {
         Ok(())
     }
 
-    /// The bytes of part `n` of a clustered key, without a collated part before it.
+    /// The bytes of part `n` of a clustered key without a collated part before it.
     pub fn part_of<'k>(&self, n: usize, key: &'k [u8]) -> Option<&'k [u8]> {
         let part = self.parts.get(n)?;
         if let Some(at) = part.fixed_at {

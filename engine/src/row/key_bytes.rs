@@ -1,18 +1,19 @@
-//! Keys that stand in pieces, and are put together when they are asked for.
+//! Keys that are stored in pieces, and put together when they are needed.
 
-/// A key that stands somewhere in pieces.
+/// A key that is stored in pieces.
 pub(crate) trait KeyInPieces {
     /// The whole key.
     fn whole(&self) -> &[u8];
 
-    /// Its length.
+    /// The key's length.
     fn length(&self) -> usize;
 
-    /// Fills `out` with the key from byte `from` on; false where it has not as many.
+    /// Fills `out` with the key from byte `from` on; false if the key is too short.
     fn copy_to(&self, from: usize, out: &mut [u8]) -> bool;
 
-    /// The `n` bytes of the key from byte `from` on, at most 16, and anything behind them, if they can be had at
-    /// once.
+    /// The `n` bytes of the key from byte `from` on, at most 16, if one load can read them.
+    ///
+    /// The bytes behind them are undefined.
     #[inline]
     fn word(&self, _from: usize, _n: usize) -> Option<u128> {
         None
@@ -27,13 +28,13 @@ pub(crate) struct PartOfKey<'a, K> {
 }
 
 impl<K: KeyInPieces> PartOfKey<'_, K> {
-    /// As [`KeyInPieces::copy_to`], of the part.
+    /// As [`KeyInPieces::copy_to`], for the part.
     #[inline]
     pub fn copy_to(&self, from: usize, out: &mut [u8]) -> bool {
         from + out.len() <= self.len && self.key.copy_to(self.at + from, out)
     }
 
-    /// As [`KeyInPieces::word`], of the part.
+    /// As [`KeyInPieces::word`], for the part.
     #[inline]
     pub fn word(&self, from: usize, n: usize) -> Option<u128> {
         let has = from + n <= self.len;
@@ -41,7 +42,7 @@ impl<K: KeyInPieces> PartOfKey<'_, K> {
     }
 }
 
-/// A key, or where to get it.
+/// A key, or an object that has it in pieces.
 #[derive(Clone, Copy)]
 pub(crate) enum KeyBytes<'a> {
     Here(&'a [u8]),
@@ -58,7 +59,7 @@ impl<'a> KeyBytes<'a> {
         }
     }
 
-    /// The key from byte `from` on, in `out`; nothing where it ends before.
+    /// Puts the key from byte `from` on into `out`; nothing if the key ends before.
     #[inline]
     pub fn copy_rest(self, from: usize, out: &mut Vec<u8>) {
         out.clear();

@@ -1,6 +1,6 @@
-//! Large values as bytes: how one is cut into chunks, the keys of these, and notes about it.
+//! Large values as bytes: their chunks, the keys of these, and notes about values.
 //!
-//! Here are no trees: what reads and writes them is in `table/large.rs`.
+//! `table/large.rs` reads and writes them in trees.
 
 use crate::error::{Error, Result};
 use crate::ids::TreeId;
@@ -22,13 +22,13 @@ pub(crate) fn id_of(key: &[u8]) -> Option<u64> {
     key.first_chunk::<8>().map(|id| u64::from_be_bytes(*id))
 }
 
-/// The chunks of a value of so many bytes.
+/// The number of chunks of a value of this many bytes.
 pub(crate) fn chunks(len: u64) -> Result<u32> {
     u32::try_from(len.div_ceil(CHUNK as u64))
         .map_err(|_| Error::TooLarge(format!("a value can't have {len} bytes")))
 }
 
-/// What the transaction layer keeps about a value, to say of which one it is when that is to be freed.
+/// A note about a value, which the transaction layer keeps to name the value when it must be freed.
 pub(crate) fn note(tree: TreeId, value: LargeRef) -> [u8; 20] {
     let mut note = [0; 20];
     note[..4].copy_from_slice(&tree.0.to_le_bytes());

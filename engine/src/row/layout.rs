@@ -1,16 +1,16 @@
-//! A schema, checked and compiled: what the codecs need of it, worked out once per open table.
+//! A checked and compiled schema: all that the codecs need of it, computed once per open table.
 
 use super::schema::{Column, ColumnType, Key, KeyPart, TableSchema};
 use crate::error::{Error, Result};
 
-/// Most columns of a table.
+/// The most columns of a table.
 pub(crate) const MAX_COLUMNS: usize = 4096;
-/// Most indexes of a table, the clustered one included.
+/// The most indexes of a table, the clustered one included.
 pub(crate) const MAX_INDEXES: usize = 129;
-/// Most parts of a key.
+/// The most parts of a key.
 pub(crate) const MAX_PARTS: usize = 64;
 
-/// How much of a column's value the indexes need.
+/// The part of a column's value that the indexes need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum PrefixNeed {
     Nothing,
@@ -19,7 +19,7 @@ pub(crate) enum PrefixNeed {
 }
 
 impl PrefixNeed {
-    /// So many bytes at most.
+    /// The most bytes that they need.
     pub fn bytes(self) -> u64 {
         match self {
             PrefixNeed::Nothing => 0,
@@ -36,17 +36,17 @@ pub(crate) struct Layout {
     pub clustered: KeyLayout,
     /// `indexes[n - 1]` is index n.
     pub indexes: Vec<KeyLayout>,
-    /// Rows have no primary key; the clustered key is a row id.
+    /// Whether the table has no primary key; the clustered key is then a row id.
     pub hidden: bool,
 }
 
-/// A column and where its value stands.
+/// A column and the place of its value.
 #[derive(Debug)]
 pub(crate) struct ColumnLayout {
     pub column: Column,
-    /// The part of the clustered key that gives the value back when the row has none stored.
+    /// The part of the clustered key that gives the value back if the row does not store it.
     pub from_key: Option<usize>,
-    /// Whether some index (clustered included) has it as a part.
+    /// Whether an index (clustered included) has it as a part.
     pub indexed: bool,
 }
 
@@ -55,7 +55,7 @@ pub(crate) struct ColumnLayout {
 pub(crate) struct KeyLayout {
     pub parts: Vec<PartLayout>,
     pub unique: bool,
-    /// Parts in front that are never NULL and stand at the same place in every key.
+    /// The number of leading parts that are never NULL and at the same place in every key.
     pub in_place: usize,
 }
 
@@ -65,11 +65,11 @@ pub(crate) struct PartLayout {
     pub column: usize,
     pub nullable: bool,
     pub form: PartForm,
-    /// Byte or character limit of the value, where it has one.
+    /// Byte or character limit of the value, if it has one.
     pub prefix: Option<u32>,
-    /// Whether all its bytes are inverted, the null marker's too, so that greater values come first.
+    /// Whether all its bytes are inverted, the null marker included, so that greater values come first.
     pub descending: bool,
-    /// Where it begins in the key, when everything before it has a fixed size.
+    /// Where it begins in the key, if everything before it has a fixed size.
     pub fixed_at: Option<usize>,
 }
 
@@ -92,7 +92,7 @@ pub(crate) enum PartForm {
 }
 
 impl PartForm {
-    /// Bytes of the encoded value, without a null marker, when all values take the same.
+    /// Bytes of the encoded value, without a null marker, if they are the same for all values.
     pub fn fixed_len(self) -> Option<usize> {
         match self {
             PartForm::Int { bytes, .. } => Some(bytes.into()),
@@ -173,7 +173,7 @@ impl Layout {
         }
     }
 
-    /// How much of a column's value its key parts need.
+    /// The part of a column's value that its key parts need.
     pub fn prefix_need(&self, column: usize) -> PrefixNeed {
         std::iter::once(&self.clustered)
             .chain(&self.indexes)
@@ -227,8 +227,9 @@ fn check_column(column: &Column) -> Result<()> {
 }
 
 impl PartLayout {
-    /// Where the part stands in every key, when that is always the same place and its bytes
-    /// always as many: it can then be read without looking at the parts before.
+    /// The part's place in every key, if that is always the same and the part has a fixed size.
+    ///
+    /// Such a part can be read without decoding the parts before it.
     #[inline]
     pub fn stands_at(&self) -> Option<usize> {
         self.fixed_at.filter(|_| self.form.fixed_len().is_some())
@@ -276,8 +277,9 @@ impl KeyLayout {
         })
     }
 
-    /// The part of a clustered key from which a row takes a column that it does not store. Parts
-    /// behind a collated one can't be found, for only the collation knows where it ends.
+    /// The part of a clustered key from which a row takes a column that it does not store.
+    ///
+    /// Parts behind a collated one can't be found: only the collation knows where it ends.
     fn restorable(&self, column: usize) -> Option<usize> {
         self.parts
             .iter()
@@ -285,8 +287,9 @@ impl KeyLayout {
             .position(|p| p.column == column && p.gives_back())
     }
 
-    /// As `restorable`, for values that stand in the key as they are: of floats it does not keep
-    /// the sign of zero, and variable bytes may be escaped.
+    /// As `restorable`, only for forms that hold every value unchanged.
+    ///
+    /// Floats lose the sign of zero, and variable bytes may be escaped.
     pub fn restorable_exactly(&self, column: usize) -> Option<usize> {
         self.restorable(column).filter(|&n| {
             matches!(
@@ -320,7 +323,7 @@ fn bad_prefix(what: &str, column: &Column) -> String {
     )
 }
 
-/// How a column is encoded in a key; `None` when the prefix can't be.
+/// The encoding of a column in a key; `None` for an invalid prefix.
 fn part_form(column: &Column, prefix: Option<u32>) -> Option<(PartForm, Option<u32>)> {
     if prefix == Some(0) {
         return None;

@@ -1,4 +1,4 @@
-//! What a row is: schemas, values, and how rows and keys become bytes. Pure code, no I/O.
+//! Schemas, values, and the encoding of rows and keys as bytes. Pure code, no I/O.
 #![forbid(unsafe_code)]
 
 mod collation;

@@ -1,16 +1,15 @@
-//! Numbers in keys: integers whose place in every key of an index is known beforehand, so that
-//! they are read without looking at the parts around them.
+//! Integers at a fixed place in every key of an index: they are read without decoding the parts around them.
 
 use super::layout::{KeyLayout, Layout, PartForm, PartLayout};
 
-/// Where an integer column stands in the keys of an index.
+/// The place of an integer column in the keys of an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NumberPlace {
     /// Bytes from the key's front, or from its end.
     at: usize,
     from_end: bool,
     bytes: u8,
-    /// What is flipped in the encoding: the sign bit of a signed column.
+    /// The bits that the encoding flips: the sign bit of a signed column.
     flip: u64,
 }
 
@@ -29,13 +28,16 @@ impl NumberPlace {
         }
     }
 
-    /// Bytes that the column takes, 1 to 8.
+    /// Bytes of the column, 1 to 8.
     pub fn bytes(&self) -> usize {
         self.bytes.into()
     }
 
-    /// The number in a key of which `word` gives so many bytes from that byte on as a number, highest first; `None`
-    /// where it gives none, and where the place counts from the key's end.
+    /// The number in a key.
+    ///
+    /// `word(from, n)` returns `n` bytes of the key from byte `from` on, as a big-endian number.
+    ///
+    /// `None` if `word` returns none, or if the place counts from the key's end.
     #[inline]
     pub(crate) fn read_word(&self, word: impl Fn(usize, usize) -> Option<u64>) -> Option<u64> {
         if self.from_end {
@@ -44,8 +46,9 @@ impl NumberPlace {
         Some(word(self.at, self.bytes.into())? ^ self.flip)
     }
 
-    /// The number in a key of `length` bytes, of which `byte` gives one: the low bytes as in two's
-    /// complement, those above zero. `None` when the key is too short.
+    /// The number in a key of `length` bytes; `byte` returns one of them.
+    ///
+    /// In two's complement, in the low bytes; the bytes above are zero. `None` if the key is too short.
     #[inline]
     pub(crate) fn read(&self, length: usize, byte: impl Fn(usize) -> u8) -> Option<u64> {
         let begin = if self.from_end {
@@ -63,7 +66,7 @@ impl NumberPlace {
 }
 
 impl KeyLayout {
-    /// Bytes of every key, when all take the same.
+    /// Bytes of every key, if all have the same length.
     pub(super) fn fixed_len(&self) -> Option<usize> {
         let last = self.parts.last().filter(|part| !part.nullable)?;
         Some(last.fixed_at? + last.form.fixed_len()?)
@@ -76,15 +79,14 @@ impl KeyLayout {
 }
 
 impl Layout {
-    /// Where an integer column stands in the keys of an index; `None` when that is not always the
-    /// same place.
+    /// The place of an integer column in the keys of an index; `None` if it is not the same in all keys.
     pub fn number_place(&self, index: usize, column: usize) -> Option<NumberPlace> {
         let key = self.key(index)?;
         let front = key.part_with(column);
         if let Some(part) = front {
             return NumberPlace::new(part, part.stands_at()?, false);
         }
-        // Keys of an index that is not unique end with the clustered key.
+        // Keys of a non-unique index end with the clustered key.
         if index == 0 || key.unique {
             return None;
         }

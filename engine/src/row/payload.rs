@@ -1,7 +1,7 @@
-//! A row as bytes: what the clustered tree keeps beside the key.
+//! A row as bytes: its payload in the clustered tree.
 //!
 //! ```text
-//! u8      bits 0-1: width of an offset, 1, 2 or 3 (= 4 bytes); 0: the whole row stands outside,
+//! u8      bits 0-1: width of an offset, 1, 2 or 3 (= 4 bytes); 0: the whole row is stored outside,
 //!                   and varint value id, varint length follow
 //!         bit 2: a null bitmap follows; bit 3: a bitmap of values outside the row follows
 //! varint  number of columns
@@ -11,8 +11,8 @@
 //!         big-endian bits without trailing zero bytes; bytes as they are;
 //!         outside the row: varint value id, varint length
 //! ```
-//! Zero and the empty string take no byte, nor do columns that the clustered key gives back: no
-//! bytes means "as in the key".
+//! Zero and the empty string take no byte. Neither do columns that the clustered key gives back: no bytes means "as in
+//! the key".
 
 use super::key::{int_bits, stands_as_is};
 use super::key_bytes::KeyBytes;
@@ -28,12 +28,12 @@ pub(super) const WIDTH_MASK: u8 = 3;
 pub(super) const HAS_NULLS: u8 = 4;
 pub(super) const HAS_OUTSIDE: u8 = 8;
 
-/// A value that stands in the table's large-value tree.
+/// A value that is stored in the table's large-value tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LargeRef {
-    /// Its number.
+    /// The value's number.
     pub id: u64,
-    /// Its length in bytes.
+    /// The value's length in bytes.
     pub len: u64,
 }
 
@@ -95,7 +95,9 @@ fn number_bytes(column: &ColumnLayout, value: Value<'_>) -> Option<([u8; 8], usi
     Some((bytes, len))
 }
 
-/// Whether the clustered key gives exactly this value back. Of what is no number it may have other bits.
+/// Whether the clustered key gives exactly this value back.
+///
+/// For a NaN it may give other bits.
 fn key_gives(value: Value<'_>) -> bool {
     let trusts = is_planted(PlantedFault::TrustKeyOfNan);
     match value {
@@ -106,29 +108,29 @@ fn key_gives(value: Value<'_>) -> bool {
     }
 }
 
-/// Encodes rows; keeps its buffers from row to row.
+/// Encodes rows; reuses its buffers from row to row.
 #[derive(Default)]
 pub(crate) struct RowEncoder {
     ends: Vec<u32>,
-    /// Per column, where its value stands outside the row.
+    /// Per column, the reference if its value is stored outside the row.
     pub outside: Vec<Option<LargeRef>>,
     nulls: bool,
 }
 
 impl RowEncoder {
-    /// Checks a row against its schema and lays it out with every value inside.
+    /// Checks a row against its schema, and computes its layout with every value inside.
     pub fn measure(&mut self, layout: &Layout, row: &[Value<'_>]) -> Result<()> {
         self.begin(row.len());
         self.lay_out(layout, row)
     }
 
-    /// Starts a row of so many columns, with every value inside.
+    /// Starts a row of this many columns, with every value inside.
     pub fn begin(&mut self, columns: usize) {
         self.outside.clear();
         self.outside.resize(columns, None);
     }
 
-    /// Lays the row out again, after `outside` changed.
+    /// Computes the layout again, after a change of `outside`.
     pub fn lay_out(&mut self, layout: &Layout, row: &[Value<'_>]) -> Result<()> {
         if row.len() != layout.columns.len() {
             return Err(Error::Invalid(format!(
@@ -183,7 +185,7 @@ impl RowEncoder {
         Ok(())
     }
 
-    /// Bytes that column `n` takes as laid out.
+    /// Bytes of column `n` in the layout.
     pub fn column_len(&self, n: usize) -> usize {
         let begin = if n == 0 { 0 } else { self.ends[n - 1] };
         (self.ends[n] - begin) as usize
@@ -211,10 +213,10 @@ impl RowEncoder {
             + self.ends.last().copied().unwrap_or(0) as usize
     }
 
-    /// Appends the row as laid out.
+    /// Appends the row in its layout.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`]; nothing is appended then.
+    /// [`Error::OutOfMemory`]; then appends nothing.
     pub fn write(&self, layout: &Layout, row: &[Value<'_>], out: &mut Vec<u8>) -> Result<()> {
         let n = self.ends.len();
         let width = self.width();
@@ -267,13 +269,13 @@ pub(super) fn put_bitmap(bits: impl Iterator<Item = bool>, n: usize, out: &mut V
     }
 }
 
-/// Appends the payload of a row that stands outside as a whole.
+/// Appends the payload of a row that is stored outside as a whole.
 pub(crate) fn put_outside_row(large: LargeRef, out: &mut Vec<u8>) {
     out.push(0);
     large.put(out);
 }
 
-/// Where the row stands, if the payload is of a row that stands outside as a whole.
+/// The reference, if the payload is of a row that is stored outside as a whole.
 #[inline]
 pub(crate) fn outside_row(payload: &[u8]) -> Option<LargeRef> {
     match payload.split_first() {
@@ -288,7 +290,7 @@ fn damaged(what: &str) -> Error {
     Error::Internal(format!("row payload: {what}"))
 }
 
-/// The field of a column that stands in the clustered key alone.
+/// The field of a column that only the clustered key has.
 #[inline(never)]
 fn key_field<'a>(layout: &'a Layout, key: &'a [u8], part: usize) -> Result<Field<'a>> {
     let parts = &layout.clustered;
@@ -299,14 +301,14 @@ fn key_field<'a>(layout: &'a Layout, key: &'a [u8], part: usize) -> Result<Field
         .ok_or_else(|| damaged("clustered key"))
 }
 
-/// What a column's stored bytes are.
+/// A column's decoded bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Field<'a> {
     Value(Value<'a>),
     Outside(LargeRef),
 }
 
-/// The bytes of a column as they stand in a row.
+/// A column's bytes in the row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stored<'a> {
     Null,
@@ -323,14 +325,17 @@ pub(crate) struct RowRef<'a> {
     head: Head,
 }
 
-/// What the head of a payload says, in one word: rows are moved from hand to hand, and several small numbers would be
-/// written one by one and read together, which waits for the writes.
+/// The head of a payload, in one word.
+///
+/// Rows are passed on between functions. Several small numbers would be written one by one and read together, which
+/// waits for the writes.
 #[derive(Clone, Copy)]
 struct Head(u64);
 
 impl Head {
-    /// The word's parts have room for what [`MAX_COLUMNS`] columns take. `width`: bytes of an offset; then where
-    /// the offsets begin, and the columns' bytes.
+    /// The word's parts have room for [`MAX_COLUMNS`] columns.
+    ///
+    /// `width`: bytes of an offset. `offsets`, `data`: where the offsets and the columns' bytes begin.
     #[inline]
     fn new(flags: u8, width: u8, columns: usize, offsets: usize, data: usize) -> Self {
         const { assert!(16 + MAX_COLUMNS / 8 * 2 + MAX_COLUMNS * 4 < 1 << 16) };
@@ -365,13 +370,13 @@ impl Head {
 }
 
 impl<'a> RowRef<'a> {
-    /// Reads the head of a payload (not of a row that stands outside as a whole).
+    /// Reads the head of a payload, which must not be of a row that is stored outside as a whole.
     #[inline]
     pub fn new(layout: &'a Layout, key: &'a [u8], payload: &'a [u8]) -> Result<Self> {
         Self::with_key_of(layout, KeyBytes::Here(key), payload)
     }
 
-    /// As [`RowRef::new`], with a key that few rows will be asked for.
+    /// As [`RowRef::new`], with a key that few callers will need.
     #[inline(always)]
     pub fn with_key_of(layout: &'a Layout, key: KeyBytes<'a>, payload: &'a [u8]) -> Result<Self> {
         let &flags = payload.first().ok_or_else(|| damaged("empty"))?;
@@ -407,7 +412,7 @@ impl<'a> RowRef<'a> {
         self.payload
     }
 
-    /// Whether column `n`'s bit is set in the bitmap that has `behind` bitmaps between it and the offsets.
+    /// Whether column `n`'s bit is set in a bitmap; `behind` bitmaps are between this one and the offsets.
     #[inline]
     fn is_set(&self, behind: usize, n: usize) -> bool {
         let bitmap = self.head.columns().div_ceil(8);
@@ -485,7 +490,7 @@ impl<'a> RowRef<'a> {
         Ok(Field::Value(value))
     }
 
-    /// How many columns the row was written with.
+    /// The number of columns that the row was written with.
     #[inline]
     pub(super) fn columns(&self) -> usize {
         self.head.columns()
@@ -526,8 +531,7 @@ impl<'a> RowRef<'a> {
     }
 }
 
-/// How many columns a payload says that it has, and how long flags and number are: where that takes more than a
-/// byte.
+/// The column count of a payload, and the length of flags and count, if the count takes more than a byte.
 #[inline(never)]
 fn many_columns(payload: &[u8]) -> Result<(usize, usize)> {
     let mut rest = payload.get(1..).unwrap_or(&[]);
@@ -536,7 +540,7 @@ fn many_columns(payload: &[u8]) -> Result<(usize, usize)> {
     Ok((columns, payload.len() - rest.len()))
 }
 
-/// The field of a column whose value stands outside the row.
+/// The field of a column whose value is stored outside the row.
 fn outside_field<'a>(column: &ColumnLayout, reference: &[u8]) -> Result<Field<'a>> {
     match LargeRef::take(reference) {
         Some(large) => Ok(Field::Outside(large)),
@@ -557,8 +561,9 @@ fn no_column(n: usize) -> Error {
     }
 }
 
-/// Stored number bytes, zero-extended at the end, as a little-endian number. `from` is what begins
-/// with them: where eight bytes follow, one load and a mask will do.
+/// Stored number bytes, zero-extended at the end, as a little-endian number.
+///
+/// `from` begins with the same bytes: if eight bytes are there, one load and a mask are enough.
 #[inline]
 fn number(bytes: &[u8], from: Option<&[u8]>) -> Result<u64> {
     if bytes.len() > 8 {

@@ -1,11 +1,11 @@
-//! Some columns of a row, in few bytes: what is kept of rows whose pages are not in memory.
+//! Some columns of a row, in few bytes: mini-pages store these of rows.
 //!
 //! ```text
 //! per column of the set, in order: varint 0 for NULL, else 1 + the number of its bytes; the bytes, as in
 //! the row's payload
 //! ```
-//! Widened again it is a payload of all columns, in which those that are not there stand outside the row, at
-//! no place: whoever asks for one of them gets an error, never a wrong value.
+//! Widened again, it is a payload of all columns. The missing ones count as stored outside the row, without a
+//! reference: a read of one of them gets an error, never a wrong value.
 
 use super::layout::Layout;
 use super::payload::{put_bitmap, RowRef, Stored, HAS_NULLS, HAS_OUTSIDE};
@@ -17,7 +17,7 @@ use crate::error::Result;
 pub(crate) struct ColumnSet(pub u64);
 
 impl ColumnSet {
-    /// The set of these columns; `None` where one of them is behind the first 64.
+    /// The set of these columns; `None` if one of them is behind the first 64.
     pub fn of(columns: &[usize]) -> Option<ColumnSet> {
         columns
             .iter()
@@ -25,7 +25,7 @@ impl ColumnSet {
             .map(ColumnSet)
     }
 
-    /// Whether all of these are among them; `None`: all that there are.
+    /// Whether the set has all of `columns`; `None` means all columns of the table.
     pub fn holds(self, columns: Option<ColumnSet>) -> bool {
         columns.is_some_and(|columns| columns.0 & !self.0 == 0)
     }
@@ -35,8 +35,10 @@ impl ColumnSet {
     }
 }
 
-/// Appends the columns of a payload; false where they can't be had so: the row, or a value of theirs, stands
-/// outside, or the row was written before the table got its last column.
+/// Appends the columns of a payload; returns false if that is not possible.
+///
+/// It returns false if the row, or one of these values, is stored outside. It also does if the row was written before
+/// the table got its last column.
 ///
 /// # Errors
 /// [`crate::Error::Internal`] when the bytes are no row.
@@ -66,8 +68,7 @@ pub(crate) fn project(
     Ok(true)
 }
 
-/// The bytes of a column among those that [`project`] wrote, `Some(None)` for NULL; `None` where it is not among
-/// them.
+/// The bytes of a column in the output of [`project`]; `Some(None)` for NULL, `None` if the column is not in it.
 #[inline]
 pub(crate) fn kept(
     mut projected: &[u8],
@@ -77,7 +78,7 @@ pub(crate) fn kept(
     if !columns.has(column) {
         return None;
     }
-    // Those before it are passed over.
+    // Skip the columns before it.
     let before = (columns.0 & ((1 << column) - 1)).count_ones();
     for _ in 0..before {
         let bytes = varint::take(&mut projected)?.saturating_sub(1);
@@ -89,8 +90,9 @@ pub(crate) fn kept(
     }
 }
 
-/// Appends the payload of a row of `count` columns of which these are there; `None` (and anything in `out`)
-/// when the bytes are not what [`project`] wrote.
+/// Appends the payload of a row of `count` columns that has only these; `None` if [`project`] did not write the bytes.
+///
+/// After `None`, `out` may have got bytes.
 pub(crate) fn widen(
     count: usize,
     mut projected: &[u8],

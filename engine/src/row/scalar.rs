@@ -1,9 +1,8 @@
-//! Scalars: columns whose values order as numbers of 64 bits do, decoded for many rows in a row.
+//! Scalars: columns whose values are ordered like 64-bit numbers, decoded for many rows one after the other.
 //!
-//! Integers and short fixed bytes become such numbers; of any other column only whether it is NULL.
-//! Where a column stands in the records of an index is worked out once. What is found elsewhere
-//! than records mostly have it, a damaged record too, is [`Found::Unknown`]: the ordinary decoding
-//! tells what it is.
+//! Integers and short fixed bytes become such numbers; of any other column, only whether it is NULL. The place of a
+//! column in the records of an index is computed once. If a record has the column elsewhere, or is damaged, the result
+//! is [`Found::Unknown`], and ordinary decoding must follow.
 
 use super::layout::{KeyLayout, Layout, PartForm, PartLayout};
 use super::payload::{HAS_NULLS, HAS_OUTSIDE, WIDTH_MASK};
@@ -16,13 +15,13 @@ const SIGN: u64 = 1 << 63;
 /// How a column's values become numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ScalarForm {
-    /// As they are.
+    /// Unchanged.
     Unsigned,
     /// With the sign bit flipped.
     Signed,
-    /// So many bytes, big-endian.
+    /// This many bytes, big-endian.
     Bytes(u8),
-    /// They don't: every value is 0.
+    /// They do not: every value is 0.
     Presence,
 }
 
@@ -39,7 +38,7 @@ impl ScalarForm {
         }
     }
 
-    /// Whether the numbers are ordered as the values are, and give them back.
+    /// Whether the numbers are ordered like the values, and can be converted back.
     pub fn is_ordered(self) -> bool {
         self != ScalarForm::Presence
     }
@@ -49,7 +48,7 @@ impl ScalarForm {
         matches!(self, ScalarForm::Unsigned | ScalarForm::Signed)
     }
 
-    /// The number of a value of the column; `None` for NULL, and for what is no such value.
+    /// The number of a value of the column; `None` for NULL, and for a value of another type.
     pub fn bits(self, value: Value<'_>) -> Option<u64> {
         match (self, value) {
             (_, Value::Null) => None,
@@ -63,7 +62,7 @@ impl ScalarForm {
         }
     }
 
-    /// The value behind a number.
+    /// The value of a number.
     pub fn value(self, bits: u64) -> OwnedValue {
         match self {
             ScalarForm::Unsigned => OwnedValue::UInt(bits),
@@ -75,7 +74,7 @@ impl ScalarForm {
         }
     }
 
-    /// The integer behind a number; 0 where the values are none.
+    /// The integer of a number; 0 if the values are no integers.
     #[inline]
     pub fn integer(self, bits: u64) -> i128 {
         match self {
@@ -91,14 +90,14 @@ fn big_endian(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0, |v, &b| v << 8 | u64::from(b))
 }
 
-/// What a record has of a column.
+/// The value of a column in a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
     /// No value.
     Null,
     /// The number of a value.
     Bits(u64),
-    /// Not known: ordinary decoding will tell.
+    /// Not known: ordinary decoding must follow.
     Unknown,
 }
 
@@ -114,11 +113,11 @@ pub(crate) struct ScalarPlace {
 
 #[derive(Clone, Copy, Debug)]
 enum Place {
-    /// In the row; rows that were written before it was added have the default.
+    /// In the row; rows that were written before the column was added have the default.
     Row { default: Found },
     /// At a fixed place in the key.
     Key(KeyPlace),
-    /// Anywhere.
+    /// At no known place.
     Anywhere,
 }
 
@@ -127,7 +126,7 @@ struct KeyPlace {
     /// Bytes from the key's front, or from its end.
     at: usize,
     from_end: bool,
-    /// A byte comes before the value that is 0 for NULL.
+    /// Whether a byte comes before the value, which is 0 for NULL.
     nullable: bool,
     bytes: usize,
 }
@@ -151,7 +150,7 @@ impl KeyPlace {
         if let Some(part) = part_with(key, column) {
             return KeyPlace::new(part, part.stands_at()?, false);
         }
-        // Keys of an index that is not unique end with the clustered key.
+        // Keys of a non-unique index end with the clustered key.
         if index == 0 || key.unique {
             return None;
         }
@@ -190,7 +189,7 @@ impl KeyPlace {
         let bits = (begin..end).fold(0, |bits, i| bits << 8 | u64::from(byte(i)));
         Found::Bits(match form {
             ScalarForm::Signed => {
-                // The sign bit of the column's own width is flipped: put it where 64 bits have it.
+                // The sign bit is that of the column's own width: move it to that of 64 bits.
                 let shift = 64 - 8 * self.bytes as u32;
                 let flipped = bits ^ 1 << (8 * self.bytes - 1);
                 ((flipped << shift) as i64 >> shift) as u64 ^ SIGN
@@ -206,7 +205,7 @@ fn part_with(key: &KeyLayout, column: usize) -> Option<&PartLayout> {
 }
 
 impl ScalarPlace {
-    /// Where records of `index` have a column; `None` for one that they don't give back.
+    /// The place of a column in records of `index`; `None` if they do not give it back.
     pub fn new(layout: &Layout, index: usize, column: usize) -> Option<ScalarPlace> {
         if !layout.covers(index, column) {
             return None;
@@ -239,8 +238,7 @@ impl ScalarPlace {
         !matches!(self.place, Place::Anywhere)
     }
 
-    /// What a record has of the column, given its payload, its key's length, and what gives one
-    /// byte of the key.
+    /// The column's value in a record with this payload; `key_byte` returns one byte of the key.
     #[inline]
     pub fn read(&self, payload: &[u8], key_len: usize, key_byte: impl Fn(usize) -> u8) -> Found {
         match self.place {
@@ -250,12 +248,12 @@ impl ScalarPlace {
         }
     }
 
-    /// Whether it is in the row rather than in the key.
+    /// Whether the column is in the row rather than in the key.
     pub fn is_in_row(&self) -> bool {
         matches!(self.place, Place::Row { .. })
     }
 
-    /// As [`ScalarPlace::read`], given what was kept of a row of which a mini-page has these columns.
+    /// As [`ScalarPlace::read`], for a row in a mini-page that has these columns.
     #[inline]
     pub fn read_kept(
         &self,
@@ -277,14 +275,14 @@ impl ScalarPlace {
     }
 }
 
-/// The number that up to 8 bytes of a row are.
+/// The number encoded in up to 8 bytes of a row.
 #[inline]
 fn in_bytes(form: ScalarForm, bytes: &[u8]) -> Found {
     let number = bytes.iter().rev().fold(0, |v, &b| v << 8 | u64::from(b));
     in_number(form, number, bytes.len())
 }
 
-/// The number that so many bytes of a row are, given as a little-endian one.
+/// The number encoded in `length` bytes of a row, which are given as a little-endian number.
 #[inline]
 fn in_number(form: ScalarForm, number: u64, length: usize) -> Found {
     match form {
@@ -297,7 +295,7 @@ fn in_number(form: ScalarForm, number: u64, length: usize) -> Found {
     }
 }
 
-/// Finds a column in a row's payload, of the form that rows of up to 127 columns have.
+/// Finds a column in a row's payload, if that is in the form of up to 127 columns.
 #[inline]
 fn in_row(form: ScalarForm, column: usize, default: Found, payload: &[u8]) -> Found {
     let [flags, columns, rest @ ..] = payload else {
@@ -366,7 +364,7 @@ fn in_row(form: ScalarForm, column: usize, default: Found, payload: &[u8]) -> Fo
     if length > 8 {
         return Found::Unknown;
     }
-    // Little-endian; where eight bytes follow, one load and a mask will do.
+    // Little-endian; if eight bytes follow, one load and a mask are enough.
     match rest[data + begin..].first_chunk::<8>() {
         Some(eight) => {
             let mask = u64::MAX.checked_shr(64 - 8 * length as u32).unwrap_or(0);
@@ -453,7 +451,7 @@ mod tests {
             prop_assert_eq!(form.value(bytes(x)), OwnedValue::Bytes(x.to_vec()));
         }
 
-        /// What is found is what ordinary decoding gives, in every index; and nothing makes it panic.
+        /// Each value found is that of ordinary decoding, in every index; no damage makes it panic.
         #[test]
         fn scalars_are_what_ordinary_decoding_gives(
             a: u32, b in -(1i64 << 23)..1 << 23, c: Option<i64>, d: Option<u64>,
@@ -513,8 +511,8 @@ mod tests {
             let known = |index, column| {
                 ScalarPlace::new(&layout, index, column).is_some_and(|place| place.is_known())
             };
-            // First parts that take NULL are found; what follows them moves. The clustered key is found
-            // from the end.
+            // Nullable first parts are found; parts behind them have no fixed place. The clustered key is found from
+            // the end.
             prop_assert!(known(1, 2) && known(1, 0) && known(1, 1));
             prop_assert!(known(2, 0) && known(2, 4) && !known(2, 3));
             prop_assert!(!known(3, 5) && !known(3, 2) && known(3, 1));

@@ -5,25 +5,27 @@ use serde::{Deserialize, Serialize};
 use super::value::OwnedValue;
 use crate::error::{Error, Result};
 
-/// What a table is: its columns, its keys, and whatever the embedding program wants kept with it.
+/// A table's columns and keys, and bytes that the embedding program keeps with it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TableSchema {
     /// The columns, in the order in which rows are given and read.
     pub columns: Vec<Column>,
-    /// The clustered key. Without one, rows get a hidden row id and stand in order of insertion.
+    /// The clustered key.
+    ///
+    /// Without one, rows get a hidden row id and are in order of insertion.
     pub primary: Option<Key>,
     /// Secondary indexes. Index number n of the API is `indexes[n - 1]`; 0 is the clustered one.
     pub indexes: Vec<Index>,
-    /// Opaque to the engine, kept with the table and returned with its schema.
+    /// Bytes without meaning to the engine, stored with the table and returned with its schema.
     pub user: Vec<u8>,
 }
 
-/// The names in a [`TableSchema`], which can change while everything else stays as it is.
+/// The names in a [`TableSchema`], which can change while all else stays the same.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SchemaNames {
-    /// Those of the columns, in their order.
+    /// Names of the columns, in their order.
     pub columns: Vec<String>,
-    /// Those of the secondary indexes, in their order.
+    /// Names of the secondary indexes, in their order.
     pub indexes: Vec<String>,
 }
 
@@ -31,7 +33,7 @@ impl TableSchema {
     /// The same schema with other names.
     ///
     /// # Errors
-    /// `Error::Invalid` where there are not as many names as columns and indexes.
+    /// `Error::Invalid` if the number of names is not that of columns and indexes.
     pub fn named(&self, names: &SchemaNames) -> Result<TableSchema> {
         let (columns, indexes) = (self.columns.len(), self.indexes.len());
         if (names.columns.len(), names.indexes.len()) != (columns, indexes) {
@@ -55,16 +57,17 @@ impl TableSchema {
 /// A column.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Column {
-    /// Its name; the engine uses it in messages only.
+    /// The column's name; the engine uses it only in messages.
     pub name: String,
-    /// Its type.
+    /// The column's type.
     pub ty: ColumnType,
-    /// Whether it takes NULL.
+    /// Whether the column takes NULL.
     pub nullable: bool,
-    /// How its bytes are ordered in keys: 0 is memcmp, any other number is one of
-    /// [`crate::Options::collations`]. Only for bytes.
+    /// The order of its bytes in keys: 0 is memcmp, any other number a collation of [`crate::Options::collations`].
+    ///
+    /// Only for bytes.
     pub collation: u32,
-    /// What rows read that were written before this column was added.
+    /// The value in rows that were written before this column was added.
     pub default: OwnedValue,
 }
 
@@ -98,7 +101,7 @@ impl Column {
 pub enum ColumnType {
     /// An integer.
     Int {
-        /// Its width: 1, 2, 3, 4 or 8 bytes.
+        /// The width: 1, 2, 3, 4 or 8 bytes.
         bytes: u8,
         /// Whether it takes negative values ([`crate::Value::Int`]) or not
         /// ([`crate::Value::UInt`]).
@@ -118,8 +121,9 @@ pub enum ColumnType {
         /// The greatest length.
         max: u32,
     },
-    /// Up to this many bytes, usually many: kept outside the row when the row gets too long. Keys
-    /// take prefixes of it only.
+    /// Up to this many bytes, usually many: stored outside the row if the row gets too long.
+    ///
+    /// Keys take only prefixes of it.
     Large {
         /// The greatest length.
         max: u64,
@@ -136,11 +140,11 @@ pub struct Key {
 /// A secondary index.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Index {
-    /// Its name.
+    /// The index's name.
     pub name: String,
     /// The columns, most significant first.
     pub parts: Vec<KeyPart>,
-    /// Whether no two rows may have the same values in all parts (NULL equals nothing).
+    /// Whether no two rows may have the same values in all parts (NULL equals no value).
     pub unique: bool,
 }
 
@@ -149,7 +153,7 @@ pub struct Index {
 pub struct KeyPart {
     /// The column's number, from 0.
     pub column: usize,
-    /// Only so much of the value counts: bytes, or characters where the column has a collation.
+    /// Only this much of the value counts: bytes, or characters if the column has a collation.
     pub prefix: Option<u32>,
     /// Whether greater values come first. An index gives no value back from such a part.
     pub descending: bool,

@@ -1,12 +1,13 @@
-//! Strings in index entries whose place is known beforehand: those behind parts of fixed sizes
-//! alone. They are restored where they are wanted, without a copy in between.
+//! Strings at a fixed place in index entries: behind parts of fixed sizes only.
+//!
+//! They are restored directly into the output, without a copy in between.
 
 use super::key_bytes::{KeyInPieces, PartOfKey};
 use super::layout::{Layout, PartForm};
 use super::varint;
 use crate::row::collation::case_map;
 
-/// Where a string column with a collation stands in the entries of an index.
+/// The place of a collated string column in the entries of an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TextPlace {
     /// Bytes from the key's front.
@@ -15,12 +16,12 @@ pub struct TextPlace {
     column: usize,
 }
 
-/// What stands at a [`TextPlace`].
+/// The value at a [`TextPlace`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Text {
     /// NULL.
     Null,
-    /// A string of so many bytes.
+    /// A string of this many bytes.
     Bytes(usize),
 }
 
@@ -30,8 +31,9 @@ impl TextPlace {
         self.column
     }
 
-    /// Puts the string at the front of `out`, and anything behind it. `None` when the bytes are no such entry, or
-    /// the string is longer than `out`, which is then no longer as it was.
+    /// Puts the string at the front of `out`; may overwrite the rest.
+    ///
+    /// `None` if the bytes are no such entry, or if the string is longer than `out`, which may then have changed.
     #[inline]
     pub(crate) fn read(
         &self,
@@ -66,8 +68,9 @@ impl TextPlace {
 }
 
 impl Layout {
-    /// Where a string column stands in the entries of an index; `None` when that is not always the
-    /// same place, or the column has no collation.
+    /// The place of a string column in the entries of an index.
+    ///
+    /// `None` if it is not the same in all entries, or if the column has no collation.
     pub fn text_place(&self, index: usize, column: usize) -> Option<TextPlace> {
         if index == 0 {
             return None;

@@ -15,8 +15,9 @@ pub enum Value<'a> {
     Double(f64),
     /// Bytes: fixed, variable or large.
     Bytes(&'a [u8]),
-    /// Only when reading: the value stands outside the row and has this many bytes; read it with
-    /// [`crate::RowView::get_large`].
+    /// Only when reading: the value is stored outside the row and has this many bytes.
+    ///
+    /// [`crate::RowView::get_large`] reads it.
     OutOfRow(u64),
 }
 

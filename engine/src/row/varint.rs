@@ -9,12 +9,12 @@ pub(crate) fn put(mut v: u64, out: &mut Vec<u8>) {
     out.push(v as u8);
 }
 
-/// How many bytes [`put`] appends.
+/// The number of bytes that [`put`] appends.
 pub(crate) fn len(v: u64) -> usize {
     (70 - (v | 1).leading_zeros() as usize) / 7
 }
 
-/// Takes one from the front of `bytes`; `None` when it is cut off or longer than 64 bits.
+/// Takes a number from the front of `bytes`; `None` if it is cut off or longer than 64 bits.
 #[inline(always)]
 pub(crate) fn take(bytes: &mut &[u8]) -> Option<u64> {
     match bytes.split_first() {

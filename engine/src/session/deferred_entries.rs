@@ -1,5 +1,6 @@
-//! The index entries that a bulk insert defers: why it does, and how they come into their indexes, is in
-//! `write/row/deferred.rs`.
+//! The index entries that a bulk insert defers.
+//!
+//! `write/row/deferred.rs` says why, and inserts them.
 
 use std::sync::Arc;
 
@@ -15,12 +16,12 @@ use crate::table::open_table::{IndexId, Table};
 use crate::table::shared::Shared;
 use crate::{fallible, knobs};
 
-/// What a transaction defers of one table.
+/// The deferred entries of one table in a transaction.
 pub(crate) struct Deferred {
     pub table: Arc<Table>,
-    /// Of each index that is not unique: its number, and its entries.
+    /// For each non-unique index its number and its entries.
     pub runs: Vec<(IndexId, Run)>,
-    /// Bytes of these that are counted with those of all transactions.
+    /// Bytes of these that `Shared::deferred_bytes` counts.
     counted: usize,
     shared: Arc<Shared>,
 }
@@ -33,10 +34,10 @@ pub(crate) struct Run {
     pub entries: Vec<Entry>,
 }
 
-/// Where an entry stands among a run's bytes.
+/// The place of an entry among a run's bytes.
 #[derive(Clone, Copy)]
 pub(crate) struct Entry {
-    /// The front of the key, as a number: most comparisons need no more.
+    /// The first bytes of the key, as a number: most comparisons need no more.
     head: u64,
     at: u32,
     key_len: u16,
@@ -83,7 +84,7 @@ impl Run {
         self.entries = entries;
     }
 
-    /// Takes the last entries back, so that `entries` remain.
+    /// Removes the last entries, so that `entries` remain.
     fn truncate(&mut self, entries: usize) {
         if let Some(first) = self.entries.get(entries) {
             self.bytes.truncate(first.at as usize);
@@ -96,11 +97,11 @@ impl Run {
     }
 }
 
-/// How many entries each run has.
+/// The number of entries of each run.
 pub(super) type Lengths = SmallVec<[usize; 8]>;
 
 impl Deferred {
-    /// For the indexes of a table that are not unique; `None` where it has none.
+    /// For the non-unique indexes of a table; `None` if it has none.
     pub fn new(table: &Arc<Table>, shared: &Arc<Shared>) -> Option<Deferred> {
         let indexes = table.layout.indexes.iter().zip(1..);
         let runs: Vec<_> = indexes
@@ -138,7 +139,7 @@ impl Deferred {
         Ok(())
     }
 
-    /// Takes the entries back that have come since the runs had these lengths.
+    /// Removes the entries that were added since the runs had these lengths.
     pub fn take_back_to(&mut self, before: Lengths) {
         let runs = self.runs.iter_mut();
         runs.zip(before).for_each(|((_, run), n)| run.truncate(n));
@@ -148,7 +149,7 @@ impl Deferred {
         self.runs.iter().map(|(_, run)| run.used_bytes()).sum()
     }
 
-    /// Counts what has come since with what all transactions defer; whether that is too much.
+    /// Counts entries added since the last call among those of all transactions; returns whether they are too many.
     pub fn is_too_much(&mut self) -> bool {
         let used = self.used_bytes();
         if used <= self.counted {
@@ -164,7 +165,7 @@ impl Deferred {
                 .clamp(knobs::deferred_least(), knobs::deferred_most())
     }
 
-    /// Forgets what is deferred: it is in the indexes now, or the rows are undone.
+    /// Drops the entries: they are in the indexes, or their rows are undone.
     pub fn forget(&mut self) {
         for (_, run) in &mut self.runs {
             *run = Run::default();
@@ -178,7 +179,7 @@ impl Deferred {
 }
 
 impl Drop for Deferred {
-    /// Where a panic takes it along, too, it counts no more.
+    /// Also when a panic drops it, its bytes must not stay counted.
     fn drop(&mut self) {
         if !is_planted(PlantedFault::CountLostDeferred) {
             self.forget();

@@ -1,9 +1,9 @@
-//! Guards: what must hold of all rows, checked by one transaction at a time.
+//! Guards: they let one transaction at a time check a rule over many rows.
 //!
-//! Some rules about rows are not the engine's: who changes rows looks first whether others are in the way,
-//! as for a hash of a long value, or for periods that must not overlap. Two that look at the same time
-//! see nothing of each other. So each takes a guard of what it looks for before it looks, and has it
-//! until its row stands: whoever comes then finds that row, and waits for its writer. A look is to be by
+//! The engine does not know some rules about rows: a session that changes rows first checks whether others conflict, as
+//! for a hash of a long value, or for periods that must not overlap. Two sessions that check at the same time do not
+//! see each other's rows. So each first takes a guard of the keys that it checks, and keeps the guard until its row is
+//! in the table. A session that comes later finds that row, and waits for its writer. The check must use
 //! [`crate::read::Cursor::read_newest`].
 
 use crate::error::Result;
@@ -12,8 +12,10 @@ use crate::session::transaction::Transaction;
 use crate::table::open_table::{IndexId, Table};
 
 impl Transaction {
-    /// Keeps out others who guard the same prefix of an index's keys, until this transaction has
-    /// inserted or updated a row of the table, or has ended. Waits as for a row.
+    /// Keeps out other transactions that guard the same prefix of an index's keys.
+    ///
+    /// The guard lasts until this transaction has inserted or updated a row of the table, or has ended. Waits as for a
+    /// row lock.
     ///
     /// # Errors
     /// Those of waiting for locks.
@@ -28,8 +30,9 @@ impl Transaction {
         Ok(())
     }
 
-    /// The row for which guards were taken stands, its index entries with it, unless they are
-    /// deferred: it is found from now on.
+    /// Releases the table's guards: the row for which they were taken, and its index entries, are in the trees.
+    ///
+    /// While its entries are deferred, the guards stay.
     #[cold]
     pub(crate) fn row_stands(&mut self, table: &Table) {
         if self.defers_entries(table) {

@@ -1,4 +1,4 @@
-//! The guards that a transaction has: what they are for, and how it comes to them, is in `guard`.
+//! The guards that a transaction holds; `guard` says what they are for.
 
 use smallvec::SmallVec;
 
@@ -10,7 +10,7 @@ use crate::planted::{is_planted, PlantedFault};
 #[derive(Default)]
 pub(crate) struct Guards {
     single: SmallVec<[(TableId, KeyLock); 2]>,
-    /// Once for each tree.
+    /// Locks of many names of a tree: one for each tree.
     many: SmallVec<[(TableId, KeyLock); 2]>,
 }
 
@@ -32,7 +32,7 @@ impl Guards {
         }
     }
 
-    /// Takes those of a table out, and gives each to `f`.
+    /// Removes the guards of a table, and calls `f` with each.
     pub fn take_of(&mut self, table: TableId, mut f: impl FnMut(KeyLock)) {
         let mut stays = |(of, lock): &mut (TableId, KeyLock)| {
             let stays = *of != table && !is_planted(PlantedFault::GiveAllGuards);

@@ -1,4 +1,4 @@
-//! A transaction and a table that it drops, or whose creation fails, before it ends.
+//! A table that a transaction drops, or whose creation fails, before the transaction ends.
 
 use std::sync::Arc;
 
@@ -10,31 +10,31 @@ use crate::table::shared::Shared;
 use crate::table::table_use::TableUse;
 
 impl Transaction {
-    /// Whether it is a transaction of this open database.
+    /// Whether the transaction is of this open database.
     pub(crate) fn is_of(&self, shared: &Arc<Shared>) -> bool {
         Arc::ptr_eq(&self.shared, shared) || is_planted(PlantedFault::TablesByNumber)
     }
 
-    /// The transaction is about to drop a table: how often it counts among those that use it.
+    /// Prepares for the drop of a table; returns how often this transaction counts among the table's users.
     ///
-    /// What the log is still to get of it goes there first, before the table's end: replay then meets
-    /// changes of a table that is there, or the end of one that is not. Of a table of one session the log gets nothing.
+    /// Writes the transaction's collected redo to the log, before the record of the drop: replay then meets changes of
+    /// an existing table, or the drop of one that is gone. The log gets no changes of a table of one session.
     ///
     /// # Errors
-    /// [`crate::Error::Invalid`] where the way back to a savepoint has failed: what was undone must not get there.
+    /// [`crate::Error::Invalid`] if a rollback to a savepoint has failed: undone changes must not get into the log.
     /// Those of writing the log.
     pub(crate) fn before_drop(&mut self, id: TableId) -> Result<u64> {
         let uses = |used: &&TableUse| used.id == id && used.is_entered();
         let Some(used) = self.used.iter().find(uses) else {
             return Ok(0);
         };
-        // Of what is never committed the log needs nothing.
+        // A transaction that can't commit needs none of its redo in the log.
         let ends = self.tree_txn.doomed_by().is_some();
         if used.state.is_logged() && !ends && !self.tree_txn.redo().is_empty() {
             let transactions = self.shared.transactions.clone();
             let inside = transactions.barrier().enter();
             match self.tree_txn.append_part(&inside) {
-                // Nor has it any more of what it began with.
+                // Nor does one whose first changes the log no longer has.
                 Err(Error::LogLimit { .. }) => {}
                 appended => appended?,
             }
@@ -42,7 +42,7 @@ impl Transaction {
         Ok(1)
     }
 
-    /// A table is gone, and what this transaction did there.
+    /// Drops what this transaction keeps of a table that is gone.
     pub(crate) fn forget_table(&mut self, id: TableId) {
         for used in self.used.iter_mut().filter(|used| used.id == id) {
             used.forget();

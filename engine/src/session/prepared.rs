@@ -1,4 +1,4 @@
-//! How a transaction is prepared, how it is given up to be ended by name, and how it ends.
+//! Two-phase commit: how a transaction is prepared, detached to be ended by name, and ended.
 
 use crate::error::{Error, Result};
 use crate::ids::{Lsn, TxId};
@@ -10,14 +10,15 @@ use crate::table::table_use::TableUse;
 use crate::txn::Xid;
 
 impl Transaction {
-    /// The first phase of a two-phase commit: what the transaction has changed is put into the log,
-    /// under the coordinator's name for it, and its locks stay. When this returns only
-    /// [`Transaction::commit`] and [`Transaction::rollback`] can follow, and they can be put off
-    /// beyond the end of the session ([`Transaction::detach`]) and of the process: then by name, with
+    /// The first phase of a two-phase commit: writes the transaction's changes to the log under the coordinator's name
+    /// for it.
+    ///
+    /// Its locks stay. After success, only [`Transaction::commit`] and [`Transaction::rollback`] can follow. They may
+    /// come after the end of the session ([`Transaction::detach`]) and of the process: then by name, with
     /// [`crate::Database::commit_prepared`] or [`crate::Database::rollback_prepared`].
     ///
-    /// A transaction that has changed nothing leaves no trace of this in the log. Rows that were
-    /// locked and not changed are not locked any more after a restart.
+    /// A transaction that has changed nothing writes nothing to the log. After a restart, rows that it had locked and
+    /// not changed are not locked.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a name that another prepared transaction has. I/O errors and
@@ -26,8 +27,9 @@ impl Transaction {
         self.prepare_as(xid, None, Durability::SyncAtCommit)
     }
 
-    /// As [`Transaction::prepare`], but durable no further than `durability` says: for a coordinator
-    /// whose own decisions are no more durable, so that a sync would be for nothing.
+    /// As [`Transaction::prepare`], but durable only as far as `durability` says.
+    ///
+    /// For a coordinator whose own decisions are no more durable, so that a sync would be useless.
     ///
     /// # Errors
     /// As [`Transaction::prepare`].
@@ -52,13 +54,13 @@ impl Transaction {
         self.note_prepared(xid, result)
     }
 
-    /// What it changes from now on, and has changed, stands in the log already: see
+    /// Marks the transaction's changes, past and future, as logged already: see
     /// [`crate::txn::TreeTransaction::stand_as`].
     pub(crate) fn stand_as(&mut self, number: TxId, from: Lsn) {
         self.tree_txn.stand_as(number, from);
     }
 
-    /// As [`Transaction::prepare`], behind [`Transaction::stand_as`].
+    /// As [`Transaction::prepare`], after [`Transaction::stand_as`].
     pub(crate) fn prepare_standing(&mut self, xid: &Xid) -> Result<()> {
         self.complete_pending()?;
         self.shared.prepared.reserve(xid)?;
@@ -82,17 +84,19 @@ impl Transaction {
         result
     }
 
-    /// Whether it is prepared, and neither committed nor rolled back yet.
+    /// Whether the transaction is prepared, and neither committed nor rolled back yet.
     pub fn is_prepared(&self) -> bool {
         self.prepared.is_some()
     }
 
-    /// Gives a prepared transaction up, to be committed or rolled back by name by anybody; the object
-    /// is empty afterwards, and another [`Transaction::kill_handle`] is to be used. Does nothing to
-    /// one that is not prepared.
+    /// Gives a prepared transaction up: any session may then commit it or roll it back by name.
     ///
-    /// A table of one session ([`crate::TableOptions::of_one_session`]) may be dropped from then on, as the session may
-    /// end before the transaction: what that did there is gone with the table, however it ends.
+    /// This object is empty afterwards, and needs another [`Transaction::kill_handle`]. Does nothing to a transaction
+    /// that is not prepared.
+    ///
+    /// From then on, a table of one session ([`crate::TableOptions::of_one_session`]) may be dropped, since the session
+    /// may end before the transaction. The transaction's changes there are gone with the table, whether it commits or
+    /// not.
     pub fn detach(&mut self) {
         let Some(prepared) = &mut self.prepared else {
             return;
@@ -121,14 +125,14 @@ impl Transaction {
         self.tree_txn.begin_writing()
     }
 
-    /// Some of what the prepared transaction has changed is kept elsewhere.
+    /// Stores the changes of the prepared transaction in quarantined tables.
     pub(crate) fn set_changed_in_quarantine(&mut self, changed: Box<dyn ChangedInQuarantine>) {
         if let Some(prepared) = &mut self.prepared {
             prepared.changed_in_quarantine = Some(changed);
         }
     }
 
-    /// What it has changed in quarantined tables learns how it ends, before the log does.
+    /// Tells the stored changes of quarantined tables how the transaction ends, before the log gets it.
     pub(super) fn decide_in_quarantine(&mut self, commits: bool) -> Result<()> {
         let prepared = self.prepared.as_mut();
         match prepared.and_then(|prepared| prepared.changed_in_quarantine.as_mut()) {
@@ -138,7 +142,7 @@ impl Transaction {
         }
     }
 
-    /// The transaction has ended, as far as its being prepared goes.
+    /// Removes the transaction from the prepared ones, after its end.
     pub(super) fn end_prepared(&mut self) {
         if let Some(prepared) = self.prepared.take() {
             count(&prepared.used, false);

@@ -1,5 +1,6 @@
-//! Making the changes of a prepared transaction again on recovery: as those of a running one, so that
-//! its rows are locked, and it can still be committed or rolled back.
+//! Repeats the changes of a prepared transaction on recovery, as those of a running one.
+//!
+//! So its rows are locked, and it can still be committed or rolled back.
 
 use crate::error::Result;
 use crate::row::key::row_id;
@@ -11,8 +12,9 @@ use crate::table::open_table::Table;
 use crate::txn::Change;
 
 impl Transaction {
-    /// Makes a logged change of a row of `key`. Every row that the transaction changed it had locked,
-    /// so nobody has changed them since, and nothing is in the way.
+    /// Repeats a logged change of the row of `key`.
+    ///
+    /// The transaction had locked every row that it changed, so no other has changed it since: no lock is in the way.
     pub(crate) fn repeat(&mut self, table: &Table, key: &[u8], change: Change<'_>) -> Result<()> {
         let redo = match change {
             Change::Delete => return self.delete(table, key),
@@ -23,7 +25,7 @@ impl Transaction {
         for column in 0..table.layout.columns.len() {
             row.push(match redo.field(column)? {
                 Field::Value(value) => value,
-                // In the log: "as in the row before".
+                // In the log this means: as in the row before.
                 Field::Outside(at) => Value::OutOfRow(at.len),
             });
         }

@@ -13,19 +13,19 @@ pub(crate) struct Scratch {
     pub encoder: RowEncoder,
     /// The clustered key of the row last written.
     pub key: Vec<u8>,
-    /// What goes into the clustered tree.
+    /// The payload for the clustered tree.
     pub payload: Vec<u8>,
-    /// What goes into the log, where that is something else (values inside).
+    /// The payload for the log, if it differs (values inside).
     pub redo: Vec<u8>,
-    /// What stood in the clustered tree.
+    /// The old payload in the clustered tree.
     pub old: Vec<u8>,
-    /// What stood in the way in a unique index; then the clustered key of its row.
+    /// The conflicting entry of a unique index; then the clustered key of its row.
     pub found: Vec<u8>,
     pub entry: EntryBytes,
     pub old_entry: EntryBytes,
 }
 
-/// An index entry that is being made.
+/// Buffers for one index entry.
 #[derive(Default)]
 pub(crate) struct EntryBytes {
     pub key: Vec<u8>,
@@ -60,7 +60,7 @@ impl EntryBytes {
         Ok(())
     }
 
-    /// Key and payload.
+    /// The key and the payload.
     pub fn both(&self) -> (&[u8], &[u8]) {
         (&self.key, &self.payload)
     }

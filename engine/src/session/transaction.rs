@@ -1,5 +1,4 @@
-//! A transaction: begin, savepoints, commit and rollback. Row operations are in `write` and
-//! `read`.
+//! A transaction: begin, savepoints, commit and rollback. Row operations are in `write` and `read`.
 
 #[cfg(test)]
 mod tests;
@@ -28,38 +27,43 @@ use crate::{knobs, txn};
 
 pub use crate::txn::KillHandle;
 
-/// A transaction, made by [`crate::Database::begin`]. Dropped without a commit it rolls back, unless
-/// it is prepared: then it stays, for [`crate::Database::commit_prepared`] or
-/// [`crate::Database::rollback_prepared`].
+/// A transaction, made by [`crate::Database::begin`].
 ///
-/// It can move between threads, but is used by one at a time. After [`Error::Deadlock`] or
-/// [`Error::WriteConflict`] it can only be rolled back: all else, the way back to a savepoint and the commit
-/// included, gives the same error ([`Transaction::must_roll_back`]). A cursor may still give what it has at hand.
-/// After any other error of a row operation nothing of that operation remains, and the transaction goes on.
+/// If it is dropped without a commit, it rolls back. A prepared one stays instead, for
+/// [`crate::Database::commit_prepared`] or [`crate::Database::rollback_prepared`].
+///
+/// It can move between threads, but only one thread uses it at a time. After [`Error::Deadlock`],
+/// [`Error::WriteConflict`] or [`Error::LogLimit`] it can only be rolled back: all other calls, also those to roll back
+/// to a savepoint or to commit, return the same error ([`Transaction::must_roll_back`]). A cursor may still return
+/// entries that it has copied. After any other error of a row operation nothing of that operation remains, and the
+/// transaction goes on.
 pub struct Transaction {
     pub(crate) tree_txn: txn::TreeTransaction,
     pub(crate) shared: Arc<Shared>,
     pub(crate) used: SmallVec<[TableUse; 4]>,
-    /// Once it is prepared: what it uses stands here, so that it can use nothing more.
+    /// Set once the transaction is prepared: holds the tables that it uses, so that it can use no more.
     pub(super) prepared: Option<Box<PreparedUse>>,
-    /// Its commit, which others see already.
+    /// A commit that others see, and that is not finished.
     pub(super) committed: Option<Committed>,
-    /// The number of row operations, and of what else voids copies, so far: cursors see by it that what they hold may
-    /// be old.
+    /// The number of row operations so far, and of other events that make copies invalid.
+    ///
+    /// Cursors compare it to learn whether their copies may be outdated.
     pub(crate) writes: u64,
     /// The table of the last row operation; its key is `scratch.key`.
     pub(crate) last_table: TableId,
     pub(crate) scratch: Scratch,
-    /// What bulk inserts have deferred.
+    /// The deferred entries of bulk inserts.
     pub(crate) deferred: Vec<Deferred>,
     /// See [`Transaction::guard`].
     pub(crate) guards: Guards,
-    /// The table that is being filled, see [`Transaction::begin_fill`]; 0: none.
+    /// The table that is filled, see [`Transaction::begin_fill`]; 0: none.
     pub(crate) filling: TableId,
     pub(crate) read_buffer: Vec<u8>,
     pub(crate) counts: RowCounts,
-    /// It went back to a savepoint at which what was deferred could not be put in, and why: rows from before
-    /// it may lack entries. Or an operation has unwound (`unwound.rs`).
+    /// Why rows may lack index entries; the transaction can then only be rolled back, or go back further.
+    ///
+    /// It went back to a savepoint at which deferred entries could not be inserted: rows from before may lack them. Or
+    /// an operation has panicked (`unwound.rs`).
     pub(super) missing_entries: Option<Error>,
 }
 
@@ -67,15 +71,16 @@ pub struct Transaction {
 #[derive(Clone, Debug)]
 pub struct Savepoint {
     tree_txn: txn::Savepoint,
-    /// Why what was deferred could not be put in.
+    /// Why deferred entries could not be inserted.
     missing_entries: Option<Error>,
     rows: SmallVec<[i64; 4]>,
     counts: RowCounts,
 }
 
 impl Savepoint {
-    /// Why entries of a bulk insert could not be put in when it was made. A transaction that goes back here can only
-    /// be rolled back then, or go back further.
+    /// Why entries of a bulk insert could not be inserted when the savepoint was made.
+    ///
+    /// A transaction that goes back here can then only be rolled back, or go back further.
     pub fn missing_entries(&self) -> Option<&Error> {
         self.missing_entries.as_ref()
     }
@@ -111,7 +116,7 @@ impl Transaction {
         self.tree_txn.id()
     }
 
-    /// The isolation level it was begun with.
+    /// The transaction's isolation level.
     pub fn isolation(&self) -> Isolation {
         self.tree_txn.isolation()
     }
@@ -122,8 +127,10 @@ impl Transaction {
         self.void_copies();
     }
 
-    /// Takes the snapshot now, rather than at the first read. At [`Isolation::Serializable`], which
-    /// has locks instead of a snapshot, this does nothing, nor in a prepared transaction, which reads nothing more.
+    /// Takes the snapshot now, rather than at the first read.
+    ///
+    /// Does nothing at [`Isolation::Serializable`], which has locks instead of a snapshot, nor in a prepared
+    /// transaction, which reads no more.
     pub fn take_snapshot(&mut self) {
         let reads = !self.is_prepared() || is_planted(PlantedFault::SnapshotOfPrepared);
         if reads && self.isolation() != Isolation::Serializable {
@@ -131,14 +138,15 @@ impl Transaction {
         }
     }
 
-    /// Marks the end of a statement: under READ COMMITTED its snapshot is given up.
+    /// Marks the end of a statement: under READ COMMITTED its snapshot ends.
     pub fn end_statement(&mut self) {
         self.tree_txn.end_statement();
         self.void_copies();
     }
 
-    /// Cursors copy what they see anew. Under READ COMMITTED nobody keeps older versions, of which leaves speak that
-    /// were copied in an earlier statement.
+    /// Makes cursors copy their leaves anew, under READ COMMITTED.
+    ///
+    /// A leaf that was copied in an earlier statement refers to older versions that no snapshot keeps.
     fn void_copies(&mut self) {
         let voids = self.isolation() == Isolation::ReadCommitted;
         if voids && !is_planted(PlantedFault::KeepVoidCopies) {
@@ -147,10 +155,11 @@ impl Transaction {
         }
     }
 
-    /// Remembers the present state for [`Transaction::rollback_to`]. Puts in what bulk inserts have deferred.
-    /// Where that fails it is tried again by whatever needs the entries. Once the transaction has gone back here
-    /// it cannot be: whatever needs them fails with an error that names the first one, and the transaction can
-    /// only be rolled back. [`Savepoint::missing_entries`] tells.
+    /// Makes a savepoint for [`Transaction::rollback_to`]; inserts the deferred entries of bulk inserts.
+    ///
+    /// If that fails, the next operation that needs the entries tries again. Once the transaction has gone back to this
+    /// savepoint, no retry is possible: an operation that needs them fails with an error that names the first one, and
+    /// the transaction can only be rolled back. [`Savepoint::missing_entries`] has that error.
     pub fn savepoint(&mut self) -> Savepoint {
         let failed = match self.deferred.is_empty() {
             true => None,
@@ -167,10 +176,9 @@ impl Transaction {
     /// Undoes everything since a savepoint of this transaction. Locks stay.
     ///
     /// # Errors
-    /// [`Error::Deadlock`] and [`Error::WriteConflict`], where one came before: nothing is undone. Those of
-    /// reading and writing pages. The transaction can do nothing else then, and can't be committed
-    /// or prepared: either this is tried again, with the same savepoint or an earlier one, and succeeds;
-    /// or the transaction is rolled back.
+    /// [`Error::Deadlock`], [`Error::WriteConflict`] and [`Error::LogLimit`], if one came before: nothing is undone.
+    /// Those of reading and writing pages. After these the transaction can't be used, committed or prepared: either a
+    /// retry, with the same savepoint or an earlier one, succeeds, or the caller rolls the transaction back.
     pub fn rollback_to(&mut self, savepoint: &Savepoint) -> Result<()> {
         self.writes += 1;
         self.last_table = TableId(0);
@@ -187,27 +195,31 @@ impl Transaction {
         Ok(())
     }
 
-    /// Commits; returns when the commit is as durable as [`crate::Options::durability`] says, and with it
-    /// what [`Transaction::commit_visibly`] has committed before. The transaction is empty afterwards and can be
+    /// Commits; returns when the commit is as durable as [`crate::Options::durability`] says.
+    ///
+    /// This includes earlier commits by [`Transaction::commit_visibly`]. The transaction is empty afterwards and can be
     /// used again.
     ///
     /// # Errors
-    /// [`Error::Deadlock`] and [`Error::WriteConflict`], where one came before; those of [`Transaction::insert`], where
-    /// index entries that a bulk insert had put off are in the way of others: the transaction has been rolled back,
-    /// and another [`Transaction::kill_handle`] is to be used, as after [`Transaction::rollback`].
-    /// `Error::Stopped` or an I/O error: whether the commit will be found after a restart is then unknown.
+    /// [`Error::Deadlock`], [`Error::WriteConflict`] and [`Error::LogLimit`], also if one came before; those of
+    /// [`Transaction::insert`], if deferred index entries of a bulk insert are in conflict with other transactions. The
+    /// transaction has been rolled back, and needs another [`Transaction::kill_handle`], as after
+    /// [`Transaction::rollback`].
+    ///
+    /// After `Error::Stopped` or an I/O error it is unknown whether a restart will find the commit.
     pub fn commit(&mut self) -> Result<()> {
         self.commit_visibly()?;
         self.finish_commit(true)
     }
 
-    /// The first half of [`Transaction::commit`], which waits for nothing: others see the commit,
-    /// and take its locks. For whoever keeps several stores in one order of commits.
-    /// [`Transaction::finish_commit`] is to follow.
+    /// The first half of [`Transaction::commit`], which does not wait for the log: others see the commit, and get its
+    /// locks.
+    ///
+    /// For programs that keep several stores in one order of commits. [`Transaction::finish_commit`] must follow.
     ///
     /// # Errors
-    /// The commit is not in the log. The transaction has been rolled back, and another
-    /// [`Transaction::kill_handle`] is to be used; one that is prepared still is, and this can be tried again.
+    /// The commit is not in the log. The transaction has been rolled back, and needs another
+    /// [`Transaction::kill_handle`]. A prepared transaction is still prepared, and the caller can try again.
     pub fn commit_visibly(&mut self) -> Result<()> {
         let prepared = self.complete_pending().and_then(|()| self.log_counters());
         let prepared = prepared.and_then(|()| self.decide_in_quarantine(true));
@@ -224,7 +236,7 @@ impl Transaction {
         });
         match result {
             Ok(committed) => {
-                // One that has not been finished still waits to be durable.
+                // An earlier commit that is not finished must become durable, too.
                 let earlier = self.committed.take();
                 self.committed = Some(match earlier {
                     Some(earlier) if !is_planted(PlantedFault::ForgetVisible) => {
@@ -235,8 +247,8 @@ impl Transaction {
             }
             Err(error) if self.is_prepared() => return Err(error),
             Err(error) => {
-                // The commit record is not in the log: nothing of the transaction may remain. Where it has written
-                // nothing under a number of its own, there are still its locks and its snapshot.
+                // The commit record is not in the log: nothing of the transaction may remain. A transaction without a
+                // number has written nothing, but still holds locks and a snapshot.
                 if self.tree_txn.id().is_some() || !is_planted(PlantedFault::KeepUnnumbered) {
                     if let Err(error) = self.tree_txn.rollback() {
                         tracing::error!("rolling back after a failed commit: {error}");
@@ -253,10 +265,10 @@ impl Transaction {
         Ok(())
     }
 
-    /// The second half of [`Transaction::commit`]: returns when all that is committed visibly is as durable as
-    /// [`crate::Options::durability`] says; if not to `wait`, at once. Not waiting is for a
-    /// transaction that was prepared and whose coordinator will remember its decision until
-    /// [`crate::Database::sync_log`] has been called.
+    /// The second half of [`Transaction::commit`]: with `wait`, waits until all visible commits are durable.
+    ///
+    /// As durable as [`crate::Options::durability`] says. Without `wait` it returns at once: for a prepared transaction
+    /// whose coordinator remembers its decision until [`crate::Database::sync_log`] has been called.
     ///
     /// # Errors
     /// As [`Transaction::commit`].
@@ -267,18 +279,19 @@ impl Transaction {
         }
     }
 
-    /// Whether its commit is visible, and [`Transaction::finish_commit`] has not been called.
+    /// Whether the transaction's commit is visible, but [`Transaction::finish_commit`] has not been called.
     pub fn is_committed_visibly(&self) -> bool {
         self.committed.is_some()
     }
 
-    /// Undoes everything. The transaction is empty afterwards and can be used again.
+    /// Undoes all changes.
+    ///
+    /// The transaction is empty afterwards and can be used again.
     ///
     /// # Errors
-    /// Those of reading and writing pages: what could not be undone is undone by purge when that can
-    /// be done, and stays locked until then; another [`Transaction::kill_handle`] is to be used. A
-    /// prepared transaction whose rollback can't be logged is still prepared, and this can be tried
-    /// again.
+    /// Those of reading and writing pages. Purge undoes the remaining changes as soon as it can; their rows stay locked
+    /// until then. The transaction needs another [`Transaction::kill_handle`]. A prepared transaction whose rollback
+    /// can't be logged is still prepared, and the caller can try again.
     pub fn rollback(&mut self) -> Result<()> {
         self.decide_in_quarantine(false)?;
         let result = self.tree_txn.rollback();
@@ -293,20 +306,23 @@ impl Transaction {
         result
     }
 
-    /// Leaves what could not be undone to purge, and goes on as another transaction: nothing that
-    /// follows may be committed together with it.
+    /// Leaves changes that could not be undone to purge, and goes on as another transaction.
+    ///
+    /// No later change may be committed together with them.
     fn abandon(&mut self) {
         let empty = self.tree_txn.another();
         drop(std::mem::replace(&mut self.tree_txn, empty));
     }
 
-    /// Why the transaction can only be rolled back: [`Error::Deadlock`] or [`Error::WriteConflict`], which one of its
-    /// operations has given. `None`: no other transaction was in its way for good.
+    /// Why the transaction can only be rolled back: [`Error::Deadlock`], [`Error::WriteConflict`] or
+    /// [`Error::LogLimit`].
+    ///
+    /// The error is that of an earlier operation. `None`: there was no such error.
     pub fn must_roll_back(&self) -> Option<&Error> {
         self.tree_txn.doomed_by()
     }
 
-    /// Makes what the transaction has done complete, so that it can be committed or prepared.
+    /// Inserts deferred entries, so that the transaction can be committed or prepared.
     pub(super) fn complete_pending(&mut self) -> Result<()> {
         self.tree_txn.check_whole()?;
         match self.looks_at_missing_entries() {
@@ -315,17 +331,17 @@ impl Transaction {
         }
     }
 
-    /// Whether entries are deferred, or are lacking for good: who needs them has to look.
+    /// Whether entries are deferred, or missing for good: an operation that needs them must check.
     fn looks_at_missing_entries(&self) -> bool {
         let lacks = self.missing_entries.is_some() && !is_planted(PlantedFault::LookIfDeferred);
         lacks || !self.deferred.is_empty()
     }
 
-    /// Whether rows of a bulk insert have all entries, or those that they lack are deferred.
+    /// Fails if rows of a bulk insert lack entries that are not deferred.
     pub(crate) fn check_entries(&self) -> Result<()> {
         match &self.missing_entries {
             None => Ok(()),
-            // Errors after which one tries again: here that would fail for ever.
+            // After these errors callers retry, which would always fail here.
             Some(
                 error @ (Error::LockWaitTimeout
                 | Error::LockNotAvailable
@@ -349,29 +365,31 @@ impl Transaction {
         self.tree_txn.kill_handle()
     }
 
-    /// Whose transaction this is, in [`crate::Database::inspect`]: a number that means nothing to
-    /// the engine.
+    /// Sets the session of this transaction for [`crate::Database::inspect`]: a number without meaning to the engine.
     pub fn set_session(&mut self, session: u64) {
         self.tree_txn.set_session(session);
     }
 
-    /// When the transaction began, in microseconds since 1970, for [`crate::Database::inspect`].
-    /// Where it is not called, that gives the time when the transaction first wrote or locked.
+    /// Sets when the transaction began, in microseconds since 1970, for [`crate::Database::inspect`].
+    ///
+    /// Without this call, that returns the time when the transaction first wrote or locked.
     #[inline]
     pub fn set_started(&mut self, micros: u64) {
         self.tree_txn.set_started(micros);
     }
 
-    /// The log is kept for this transaction until its end, also beyond
-    /// [`Options::longest_kept_log`](crate::Options::longest_kept_log). For one that is going to be prepared, where
-    /// others are told of that before [`Transaction::prepare`] can refuse.
+    /// Keeps the log for this transaction until its end, even beyond
+    /// [`Options::longest_kept_log`](crate::Options::longest_kept_log).
+    ///
+    /// For a transaction that will be prepared, if others are told so before [`Transaction::prepare`] can refuse.
     pub fn keep_log(&mut self) {
         self.tree_txn.keep_log();
     }
 
-    /// Locks a table's auto-increment counter against others who lock it, until
-    /// [`Transaction::unlock_auto_increment`] or the end of the transaction, so that the values
-    /// reserved meanwhile follow one another. Reserving values never needs it.
+    /// Locks a table's auto-increment counter, so that the values reserved meanwhile follow one another.
+    ///
+    /// Lasts until [`Transaction::unlock_auto_increment`] or the end of the transaction. Other transactions that lock
+    /// the counter wait. Reserving values needs no lock.
     ///
     /// # Errors
     /// Those of waiting for locks.
@@ -381,7 +399,7 @@ impl Transaction {
         self.tree_txn.lock_counter(tree)
     }
 
-    /// Gives the counter's lock back, if it is held.
+    /// Releases the counter's lock, if this transaction holds it.
     pub fn unlock_auto_increment(&mut self, table: &Table) {
         let tree = table.trees.load().clustered.id();
         self.tree_txn.unlock_counter(tree);
@@ -392,10 +410,10 @@ impl Transaction {
         self.counts.inserted + self.counts.updated + self.counts.deleted
     }
 
-    /// Notes that the transaction uses a table, which then can't be dropped until it ends.
+    /// Notes that the transaction uses a table: the table can't be dropped until the transaction ends.
     ///
     /// # Errors
-    /// [`Error::TableNewerThanSnapshot`]: what the transaction's snapshot has of the table is gone.
+    /// [`Error::TableNewerThanSnapshot`]: the table no longer has the rows that the transaction's snapshot sees.
     #[inline]
     pub(crate) fn enter_table(&mut self, table: &Table) -> Result<usize> {
         self.tree_txn.check_whole()?;
@@ -414,15 +432,14 @@ impl Transaction {
         }
     }
 
-    /// What a check of a table reads by, at another level than SERIALIZABLE: its snapshot.
+    /// The snapshot by which a check of a table reads, at other levels than SERIALIZABLE.
     pub(crate) fn look_at(&mut self, table: &Table) -> Result<(&txn::TreeTransaction, ReadView)> {
         self.enter_table(table)?;
         let view = self.tree_txn.view();
         Ok((&self.tree_txn, view))
     }
 
-    /// As [`Transaction::enter_table`], for what looks at no row: that can be done in a table that
-    /// is newer than the snapshot.
+    /// As [`Transaction::enter_table`], for operations that read no row: they may use a table newer than the snapshot.
     #[inline]
     pub(crate) fn enter_table_blind(&mut self, table: &Table) -> Result<usize> {
         self.tree_txn.check_whole()?;
@@ -432,7 +449,9 @@ impl Transaction {
         }
     }
 
-    /// Where the table stands in `used`. A table of another open database may have the same number.
+    /// The table's place in `used`.
+    ///
+    /// A table of another open database may have the same number.
     #[inline]
     fn place_of(&self, table: &Table) -> Option<usize> {
         let by_number = is_planted(PlantedFault::TablesByNumber);
@@ -443,8 +462,9 @@ impl Transaction {
         self.used.iter().rposition(same)
     }
 
-    /// Refuses a table of another database than the transaction's, or of an earlier opening of it: log and undo of
-    /// the one would have changes of the other.
+    /// Refuses a table of another open database, or of an earlier opening of this one.
+    ///
+    /// Otherwise one database's log and undo would get changes of the other.
     pub(crate) fn check_is_of(&self, table: &Table) -> Result<()> {
         let pool = self.shared.transactions.pool();
         match table.is_of(pool) || is_planted(PlantedFault::TablesByNumber) {
@@ -490,7 +510,7 @@ impl Transaction {
                 None => return Err(Error::Busy(table.name())),
             },
         };
-        // Nobody changes the table as a whole from here on, and a snapshot taken later is newer.
+        // From here on the table can't be changed as a whole, and a later snapshot is newer than the table.
         let seen = match self.tree_txn.snapshot() {
             Some(snapshot) if self.tree_txn.isolation() != Isolation::Serializable => {
                 table.state.is_in(snapshot)
@@ -505,13 +525,14 @@ impl Transaction {
         Ok(n)
     }
 
-    /// The log learns auto-increment counters before the commit of the rows that moved them.
+    /// Logs auto-increment counters, before the commit of the rows that moved them.
     pub(super) fn log_counters(&mut self) -> Result<()> {
         for used in self.used.iter().filter(|u| u.written) {
             if used.state.unlogged_auto().is_none() {
                 continue;
             }
-            // A checkpoint comes before the record, or knows that the log has had it: the counter may be lower by then.
+            // Inside the barrier: a checkpoint either precedes the record, or knows that the counter is logged up to
+            // `next`.
             let _inside = (!is_planted(PlantedFault::CountersOutsideBarrier))
                 .then(|| self.shared.transactions.barrier().enter());
             if let Some(next) = used.state.unlogged_auto() {

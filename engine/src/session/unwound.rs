@@ -1,14 +1,14 @@
 //! Row operations that end in a panic of the embedding program's code.
 //!
-//! A collation gives sort keys in the middle of an operation. Where it panics the row may stand without its entries,
-//! and the log knows nothing of it. So may rows of a bulk insert, where who is told of a wait panics
-//! ([`crate::Sessions`]). Such a transaction must not be committed.
+//! A collation makes sort keys in the middle of an operation. If it panics, the row may be in the clustered tree
+//! without its entries, and the log has nothing of it. The same holds for rows of a bulk insert if a panic comes from
+//! the code that is told of waits ([`crate::Sessions`]). Such a transaction must not be committed.
 
 use crate::error::Error;
 use crate::planted::{is_planted, PlantedFault};
 use crate::session::transaction::Transaction;
 
-/// A transaction in the middle of an operation.
+/// A transaction within an operation.
 struct Within<'t> {
     txn: &'t mut Transaction,
     ended: bool,
@@ -30,7 +30,9 @@ fn unwound() -> Error {
 }
 
 impl Transaction {
-    /// Runs an operation. Where it unwinds instead of coming back, its rows count as lacking entries.
+    /// Runs an operation.
+    ///
+    /// If it panics, its rows count as lacking entries.
     #[inline]
     pub(crate) fn whole_or_unwound<R>(&mut self, operation: impl FnOnce(&mut Self) -> R) -> R {
         let mut within = Within {

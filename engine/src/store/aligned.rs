@@ -2,14 +2,14 @@
 
 use crate::os::DIRECT_ALIGN;
 
-/// Memory that may be read into past the page cache: it begins at a multiple of [`DIRECT_ALIGN`].
+/// Memory for reads past the page cache; it begins at a multiple of [`DIRECT_ALIGN`].
 #[derive(Debug, Default)]
 pub(super) struct Aligned {
     memory: Vec<u8>,
 }
 
 impl Aligned {
-    /// The first `len` bytes. What they hold means nothing.
+    /// The first `len` bytes, with undefined content.
     pub fn bytes(&mut self, len: usize) -> &mut [u8] {
         if self.memory.len() < len + DIRECT_ALIGN {
             self.memory.resize(len + DIRECT_ALIGN, 0);

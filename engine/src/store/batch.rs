@@ -1,8 +1,8 @@
 //! Images gathered into large sequential writes.
 //!
-//! A gathered image counts as written: its place is in the table, and [`Batch::read`] finds it
-//! until it is in the file. A write that fails keeps its images in memory, to be tried again. Where it fails again, each
-//! image is written by itself, and elsewhere where it is refused: a sector may stay bad.
+//! A gathered image counts as written: the place table names its place, and [`Batch::read`] finds the image until it is
+//! in the file. If a write fails, its images stay in memory, to be tried again. If it fails again, the batch writes
+//! each image by itself, and moves an image whose write is refused: a sector may stay bad.
 
 use std::sync::Arc;
 
@@ -18,12 +18,13 @@ use crate::store::space::extents::LONGEST;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{Condvar, Moment, Moments, Mutex};
 
-/// Bytes gathered before they are written: what a run of space just takes, whatever the length of the last image.
+/// Bytes gathered before they are written: the most for which a run always has enough space, however long the last
+/// image is.
 fn full() -> usize {
     (knobs::space_run() - LONGEST) as usize * UNIT
 }
 
-/// Where images go, and what names them.
+/// The file and space that images go to, and the place table that names them.
 pub struct Target<'a> {
     pub file: &'a dyn File,
     pub space: &'a Space,
@@ -31,7 +32,7 @@ pub struct Target<'a> {
 }
 
 impl Target<'_> {
-    /// Writes to space that was taken for this. Where that fails, nobody else gets the space at once.
+    /// Writes to space that was taken for this. If the write fails, the space is not given out again for some time.
     pub fn write(&self, bytes: &[u8], offset: u64) -> Result<()> {
         let written = self.file.write_at(bytes, offset * UNIT as u64);
         written.inspect_err(|_| self.space.refuse(offset, units_for(bytes.len())))
@@ -50,7 +51,7 @@ pub struct Batch {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Images go to the last one; those before are being written, or failed to be.
+    /// Images go to the last buffer. Those before it are being written, or their write failed.
     buffers: Vec<Buffer>,
     next_id: u64,
 }
@@ -62,19 +63,19 @@ struct Buffer {
     offset: u64,
     bytes: Arc<Vec<u8>>,
     images: Vec<Image>,
-    /// What is left of the run behind them.
+    /// The rest of the run, behind the images.
     rest: Run,
-    /// No more images come; it is to be written.
+    /// No more images are added; the buffer is to be written.
     full: bool,
     writing: bool,
-    /// A write of it has failed.
+    /// A write of the buffer has failed.
     failed: bool,
-    /// Places given back while their images waited here; free once this buffer is written, for
-    /// whoever got them before would be overwritten by it.
+    /// Places given back while their images were still gathered here. They are free once this buffer is written: a new
+    /// holder's image would be overwritten by that write.
     given_back: Vec<Place>,
 }
 
-/// Where an image is to be.
+/// The place that an image is to be written to.
 #[derive(Clone, Copy, Debug)]
 struct Image {
     page: PageId,
@@ -83,7 +84,7 @@ struct Image {
 }
 
 impl Buffer {
-    /// An image need not be written any more.
+    /// Drops an image that need not be written any more.
     fn forget(&mut self, image: Image) {
         self.images.retain(|other| other.offset != image.offset);
     }
@@ -95,10 +96,11 @@ impl Buffer {
 }
 
 impl Batch {
-    /// Adds a page's image (whole units); returns its first unit. May write a full buffer.
+    /// Adds a page's image (whole units); returns its first unit. The caller may write a full buffer, also another
+    /// thread's.
     ///
     /// # Errors
-    /// Those of earlier buffers' writes; then the image was not added.
+    /// Those of writes of earlier buffers; the image was not added then.
     pub fn add(&self, target: &Target<'_>, page: PageId, image: &[u8]) -> Result<u64> {
         let &Target { file, space, .. } = target;
         let units = (image.len() / UNIT) as u64;
@@ -109,7 +111,7 @@ impl Batch {
                 match state.buffers.last_mut() {
                     Some(last) if !last.full && last.rest.units >= units => {
                         let offset = last.rest.offset;
-                        // Nobody else holds the bytes: they are shared only when full.
+                        // No other thread holds the bytes: a buffer's bytes are shared only when it is full.
                         let bytes = Arc::make_mut(&mut last.bytes);
                         bytes.extend_from_slice(image);
                         last.images.push(Image {
@@ -128,7 +130,7 @@ impl Batch {
             }
             self.write_full(target)?;
             let Some(run) = space.take_run(file) else {
-                // Free space is in short pieces: there is nothing to gather.
+                // Free space is in short pieces, so images can't be gathered.
                 let offset = space.take(units, file)?;
                 return target.write(image, offset).map(|()| offset);
             };
@@ -155,7 +157,7 @@ impl Batch {
         }
     }
 
-    /// Copies the image at `place` into `image`, if it waits here.
+    /// Copies the image at `place` into `image`; returns false if the image is not gathered here.
     pub fn read(&self, place: Place, image: &mut Vec<u8>) -> bool {
         if self.buffers.load(Ordering::Acquire) == 0 {
             return false;
@@ -173,7 +175,8 @@ impl Batch {
         true
     }
 
-    /// Whether `place` waits here; then it is kept, and given back when that is safe.
+    /// Returns whether the image at `place` is gathered here; then the buffer keeps the place, and frees it once it is
+    /// written.
     pub fn give_back(&self, place: Place) -> bool {
         if self.buffers.load(Ordering::Acquire) == 0 {
             return false;
@@ -188,7 +191,8 @@ impl Batch {
         }
     }
 
-    /// Writes everything gathered so far; when this returns it is in the file, whoever has written it.
+    /// Writes everything gathered before this call; when it returns, all of that is in the file, whichever thread wrote
+    /// it.
     pub fn flush(&self, target: &Target<'_>) -> Result<()> {
         let gathered = {
             let mut state = self.state.lock();
@@ -198,7 +202,7 @@ impl Batch {
             state.next_id
         };
         let is_ours = |buffer: &Buffer| buffer.id < gathered;
-        // Another thread's write may fail, and be tried again by this thread or by a third.
+        // Another thread's write may fail; this thread or a third then tries it again.
         loop {
             self.write_full(target)?;
             self.moments.come_to(Moment::FlushWaits);
@@ -268,8 +272,8 @@ impl Batch {
         Ok(())
     }
 
-    /// Writes an image where it is to be, or else elsewhere. Its place is nobody's until the next opening then: what was
-    /// refused there once would be refused again.
+    /// Writes an image to its place, or to another place if that write is refused. The refused place stays out of use
+    /// until the next opening: it would be refused again.
     fn write_or_move(
         &self,
         target: &Target<'_>,
@@ -291,14 +295,15 @@ impl Batch {
             }
             target.space.give(to, image.units);
         }
-        // Nothing may name it any more; or not yet, where who has added it is about to say where it is.
+        // No version of the table names the place any more; or none names it yet, as the thread that added it is about
+        // to enter it.
         match self.drop_given_back(id, image) {
             true => Ok(()),
             false => Err(refused),
         }
     }
 
-    /// Whether an image that can't be written has been given back; then nothing is to be done for it.
+    /// Returns whether the place of an image that can't be written has been given back; the image is then dropped.
     fn drop_given_back(&self, id: u64, image: Image) -> bool {
         let dropped = self.in_buffer(id, |buffer| {
             let places = buffer.given_back.len();
@@ -312,7 +317,7 @@ impl Batch {
         dropped == Some(true)
     }
 
-    /// Where the newest image that waits here is to be.
+    /// The first unit of the newest gathered image.
     #[cfg(test)]
     pub fn last_offset(&self) -> u64 {
         let state = self.state.lock();

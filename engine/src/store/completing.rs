@@ -1,4 +1,4 @@
-//! The end of a checkpoint: from pending to durable, or given up.
+//! The end of a checkpoint: its table becomes durable, or the checkpoint is given up.
 
 use super::header::{encode_chunk, Header, Record, HEADER};
 use super::place::{units_for, Place, UNIT};
@@ -8,18 +8,18 @@ use crate::knobs;
 use crate::planted::{is_planted, PlantedFault};
 use crate::sync::atomic::Ordering;
 
-/// What the newer header on disk leads to.
+/// The parts of the checkpoint that the newer header on disk leads to.
 #[derive(Debug)]
 pub struct Durable {
     /// Number of the last complete checkpoint.
     pub sequence: u64,
-    /// First unit and units of its record.
+    /// First unit and length in units of its record.
     pub record: (u64, u64),
     /// Places of the place table's chunks.
     pub chunks: Vec<u64>,
 }
 
-/// A chunk of the place table as it is written: index, generation, bytes.
+/// A chunk of the place table to be written: index, generation, bytes.
 type Chunk = (usize, u64, Vec<u8>);
 
 /// The parts of a checkpoint besides pages, while they are being written.
@@ -29,7 +29,7 @@ struct Parts {
     chunks: Vec<u64>,
     /// Space taken for new chunks and the record: offset, units.
     taken: Vec<(u64, u64)>,
-    /// Chunks waiting to be written together.
+    /// Chunks to be written together.
     group: Vec<Chunk>,
     group_units: u64,
 }
@@ -39,9 +39,9 @@ impl Store {
     /// superseded places.
     ///
     /// # Errors
-    /// When a write fails (disk full, …) the checkpoint is given up, the last one stands, and
-    /// work goes on. A failed sync, or a failed write of the header, is [`Error::Stopped`], for good.
-    /// [`Error::Internal`] where that checkpoint is not the running one: `meta` is not of the pending table then.
+    /// When a write fails (disk full, …), the checkpoint is given up, the last one stays valid, and work goes on. A
+    /// failed sync, or a failed write of the header, is [`Error::Stopped`], for good. [`Error::Internal`] if `epoch` is
+    /// not the running checkpoint: `meta` does not belong to the pending table then.
     pub fn complete_checkpoint(&self, epoch: u64, meta: &[u8]) -> Result<()> {
         self.writable()?;
         let mut durable = self.durable.lock();
@@ -74,8 +74,8 @@ impl Store {
             record_offset: record.0,
             record_len: record.1,
         };
-        // Whether a header that failed to be written or synced is on disk, nobody knows: so
-        // nothing that either header needs may be freed or overwritten any more.
+        // After a failed write or sync of the header, the new header may be on disk or not. So the store stops: it must
+        // not free or overwrite anything that either header needs.
         self.file
             .write_at(&header.encode(), sequence % 2 * HEADER as u64)
             .map_err(|error| self.stop.stop(error.to_string()))?;
@@ -98,26 +98,27 @@ impl Store {
         self.counters.checkpoints.fetch_add(1, Ordering::Relaxed);
         let cut = self.space.cut_tail(&*self.file, UNIT as u64);
         if let Err(error) = cut.and(self.move_down()) {
-            // The checkpoint is complete; the file is longer than it has to be.
+            // The checkpoint is complete; only the file is longer than it has to be.
             tracing::warn!("{error}");
         }
         self.space.begin_cycle();
         Ok(())
     }
 
-    /// Gives checkpoint `epoch` up (disk full, …), if it is the running one: its places that nothing else uses
-    /// are freed.
+    /// Gives checkpoint `epoch` up (disk full, …) if it is the running one, and frees its places that nothing else
+    /// uses.
     pub fn abandon_checkpoint(&self, epoch: u64) {
         if self.table.running() != Some(epoch) {
             return;
         }
-        // An image that is being written for it must find it gone, or be freed with it.
+        // Waits for images that are being written for this checkpoint. `finish` frees them; a later image is freed with
+        // them, or finds no running checkpoint.
         drop(self.writing.write());
         self.table.finish(false, |place| self.release_one(place));
     }
 
-    /// Makes everything written so far durable. Called between a checkpoint's writes, so that its
-    /// end does not have to sync everything at once and delay others' syncs.
+    /// Makes everything written so far durable. Called between a checkpoint's writes, so that its last sync does not
+    /// have to bring everything to the device at once, and delay other syncs.
     ///
     /// # Errors
     /// [`Error::Stopped`], for good.
@@ -129,19 +130,18 @@ impl Store {
             .map_err(|error| self.stop.stop(error.to_string()))
     }
 
-    /// Writes and syncs all that the new header will lead to; returns where the record is: its
-    /// first unit and its bytes.
+    /// Writes and syncs all that the new header will lead to; returns the record's first unit and its length in bytes.
     fn write_parts(&self, parts: &mut Parts, sequence: u64, meta: &[u8]) -> Result<(u64, u64)> {
         if is_planted(PlantedFault::LateImages) {
             self.batch.flush(&self.target())?;
         }
         {
-            // An image whose writing begins after this is not this checkpoint's. Some may still come:
-            // two who found the same page to be saved hold it latched shared, and one is slow.
+            // An image whose write begins after this does not go into this checkpoint. Such images may come: two
+            // threads may find the same page to be saved and hold its latch shared, and one of them is slow.
             let _none_is_being_written = self.writing.write();
             self.table.stop_taking();
         }
-        // So what waits in the batch now is all that the pending version can lead to.
+        // The pending version leads to no image that is gathered later, so one flush suffices.
         if !is_planted(PlantedFault::LateImages) {
             self.batch.flush(&self.target())?;
         }
@@ -152,7 +152,7 @@ impl Store {
             self.add_chunk(parts, index, entries)
         })?;
         self.write_group(parts)?;
-        // Else each opening makes room for all pages that there ever were.
+        // Otherwise each opening would allocate memory for the highest page id that ever existed.
         while parts.chunks.last() == Some(&0) && !is_planted(PlantedFault::KeepEmptyChunks) {
             parts.chunks.pop();
         }
@@ -164,7 +164,7 @@ impl Store {
         }
         .encode(self.database_id);
         let units = units_for(record.len());
-        // So much is to be kept for it next time, should there be too little now.
+        // `keep_room` keeps so much for the next record, in case there is too little space now.
         self.record_units.fetch_max(units, Ordering::Relaxed);
         let offset = match self.take_for_part(units) {
             Err(error @ Error::NoSpace { .. }) => {
@@ -185,7 +185,7 @@ impl Store {
         Ok((offset, len))
     }
 
-    /// Space for chunks and record: not at the file's end, when that may be cut off soon.
+    /// Takes space for chunks and the record, below the packed end if possible: the file may be cut there soon.
     fn take_for_part(&self, units: u64) -> Result<u64> {
         self.packed_end()
             .and_then(|limit| self.space.take_below(units, limit))
@@ -210,8 +210,8 @@ impl Store {
         Ok(())
     }
 
-    /// Writes the waiting chunks side by side, where there is room for that and can be written, or each for itself: the
-    /// room that is kept is in pieces, and one of them may be bad.
+    /// Writes the gathered chunks side by side. Writes each by itself if there is no space for all, or if their write
+    /// fails: the kept space is in pieces, and one of them may be bad.
     fn write_group(&self, parts: &mut Parts) -> Result<()> {
         if parts.group.is_empty() {
             return Ok(());

@@ -1,4 +1,4 @@
-//! The decoders of the data file's own parts, fed with any bytes behind a right checksum.
+//! The decoders of the data file's own parts, fed with arbitrary bytes behind a correct checksum.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use super::image::{self, IMAGE_HEADER};
 use super::place::UNIT;
 use crate::ids::{PageId, PAGE_SIZE};
 
-/// The page whose image [`image()`] takes bytes for.
+/// The page whose image [`image()`] decodes.
 const PAGE: PageId = PageId(7);
 
 fn sealed(bytes: &[u8], magic: &[u8], checksum_at: usize, from: usize, to: usize) -> Vec<u8> {
@@ -20,7 +20,7 @@ fn sealed(bytes: &[u8], magic: &[u8], checksum_at: usize, from: usize, to: usize
     bytes
 }
 
-/// Both headers; the checkpoint record, and a chunk of the place table, that the bytes would be.
+/// Decodes the bytes as both headers, as a checkpoint record, and as a chunk of the place table.
 pub fn headers(bytes: &[u8]) -> bool {
     let mut accepted = header::read(Path::new("data"), bytes).is_ok();
     let mut slots = vec![0; 2 * HEADER];
@@ -49,7 +49,7 @@ pub fn headers(bytes: &[u8]) -> bool {
     accepted | header::decode_chunk(&chunk, u64_at(8) as usize).is_ok()
 }
 
-/// A page's image, unpacked into `page` (`PAGE_SIZE` bytes) if it is one.
+/// Decodes the bytes as a page's image into `page` (`PAGE_SIZE` bytes); returns whether they are one.
 pub fn image(bytes: &[u8], page: &mut [u8]) -> bool {
     if page.len() != PAGE_SIZE {
         return false;

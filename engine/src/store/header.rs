@@ -1,5 +1,5 @@
-//! The two headers at the data file's beginning, written in turn, and the checkpoint record that
-//! the newer one points to. Byte layouts: `docs/format.md`.
+//! The two headers at the data file's beginning, written in turn, and the checkpoint record that the newer one points
+//! to. Byte layouts: `docs/format.md`.
 
 use std::path::Path;
 
@@ -21,7 +21,7 @@ const HEADER_USED: usize = 64;
 const RECORD_HEADER: usize = 48;
 const CHUNK_HEADER: usize = 32;
 
-/// What a header says.
+/// The contents of a header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
     /// The database's random number.
@@ -34,16 +34,16 @@ pub struct Header {
     pub record_len: u64,
 }
 
-/// What a checkpoint consists of, besides pages.
+/// The parts of a checkpoint besides its pages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Record {
     /// Number of the checkpoint.
     pub sequence: u64,
-    /// Generations of images written so far are not above this.
+    /// No image written so far has a higher generation.
     pub generation: u64,
-    /// Where each chunk of the place table is; 0 for a chunk without pages.
+    /// Places of the place table's chunks; 0 for a chunk without pages.
     pub chunks: Vec<u64>,
-    /// What the layers above wanted kept.
+    /// Bytes that the layers above store with the checkpoint.
     pub meta: Vec<u8>,
 }
 
@@ -80,7 +80,7 @@ impl Header {
         bytes
     }
 
-    /// Reads slot number `slot`; `Err` is a sentence about what is wrong.
+    /// Reads slot number `slot`; `Err` says what is wrong.
     fn decode(bytes: &[u8], slot: u64) -> Result<Header, String> {
         if bytes.len() != HEADER {
             return Err(format!("the header has only {} bytes", bytes.len()));
@@ -118,18 +118,18 @@ impl Header {
     }
 }
 
-/// The format, page size and unit in a slot, if its magic is right; whatever the checksum says.
+/// The format, page size and unit in a slot, if its magic is right. The checksum is not checked.
 fn format_of(bytes: &[u8]) -> Option<(u32, u32, u32)> {
     let mut rest = Reader(bytes.strip_prefix(&MAGIC)?);
     Some((rest.u32()?, rest.u32()?, rest.u32()?))
 }
 
-/// What the file's two headers say.
+/// The file's two headers.
 #[derive(Debug)]
 pub struct Headers {
-    /// Those that are valid, the newer one first.
+    /// The valid ones, the newer one first.
     pub valid: Vec<Header>,
-    /// What is wrong with the others. A slot that was never written is not wrong.
+    /// The errors of the others. A slot that was never written is not one.
     pub damage: Vec<Error>,
 }
 
@@ -149,7 +149,7 @@ impl Headers {
 /// Reads the headers, the file's first `2 * HEADER` bytes (fewer when the file is shorter).
 ///
 /// # Errors
-/// [`Error::Format`] for a file of a newer version or of something else.
+/// [`Error::Format`] for a file of a newer version, of another page size or unit, or of another program.
 pub fn read(path: &Path, bytes: &[u8]) -> Result<Headers> {
     let cut = bytes.len().min(HEADER);
     let slots = [
@@ -233,7 +233,7 @@ impl Record {
         bytes
     }
 
-    /// Reads the record that `header` points to; `Err` is a sentence about what is wrong.
+    /// Reads the record that `header` points to; `Err` says what is wrong.
     pub fn decode(bytes: &[u8], header: &Header) -> Result<Record, String> {
         let body = open(bytes, RECORD_MAGIC, "checkpoint record")?;
         let mut rest = Reader(body);
@@ -263,7 +263,7 @@ impl Record {
     }
 }
 
-/// The bytes of chunk `index` of the place table; trailing empty entries are left out.
+/// The bytes of chunk `index` of the place table, without trailing empty entries.
 pub fn encode_chunk(index: usize, generation: u64, entries: &[u64]) -> Vec<u8> {
     let count = entries
         .iter()
@@ -284,7 +284,7 @@ pub fn encode_chunk(index: usize, generation: u64, entries: &[u64]) -> Vec<u8> {
     bytes
 }
 
-/// Reads chunk `index`; returns its generation and entries. `Err` is a sentence.
+/// Reads chunk `index`; returns its generation and entries. `Err` says what is wrong.
 pub fn decode_chunk(bytes: &[u8], index: usize) -> Result<(u64, Vec<u64>), String> {
     let mut rest = Reader(open(bytes, CHUNK_MAGIC, "chunk of the place table")?);
     let [found, generation, count] = [(); 3].map(|()| rest.u64().unwrap_or_default());
@@ -300,7 +300,7 @@ pub fn decode_chunk(bytes: &[u8], index: usize) -> Result<(u64, Vec<u64>), Strin
     Ok((generation, entries.collect()))
 }
 
-/// Checks magic and checksum (at bytes 4..8, over the rest); returns what follows them.
+/// Checks the magic, and the checksum at bytes 4..8 over the bytes that follow; returns those bytes.
 fn open<'a>(bytes: &'a [u8], magic: [u8; 4], what: &str) -> Result<&'a [u8], String> {
     let mut rest = Reader(bytes);
     let (found, checksum) = (rest.u32(), rest.u32());

@@ -1,4 +1,4 @@
-//! A page's image on disk: the hole left out, compressed when that saves space, checksummed.
+//! A page's image on disk: without its hole, compressed if that saves space, with a checksum.
 //!
 //! The byte layout is in `docs/format.md`, "Page image".
 
@@ -12,7 +12,7 @@ pub const IMAGE_HEADER: usize = 32;
 const MAGIC: [u8; 4] = *b"PGim";
 const LZ4: u8 = 1;
 
-/// Offsets of the two hole fields in a page's own header, the only thing known of its inside.
+/// Offsets of the two hole fields in a page's own header; the store reads nothing else of a page.
 const PAGE_HOLE_START: usize = 22;
 const PAGE_HOLE_END: usize = 24;
 /// The page header, which a hole never overlaps.
@@ -22,9 +22,9 @@ const PAGE_HEADER: usize = 26;
 #[derive(Debug, Default)]
 pub struct Scratch {
     plain: Vec<u8>,
-    /// The image that [`encode`] made, or that is to be decoded; whole units.
+    /// The image that [`encode`] made, or the one to be decoded; whole units.
     pub image: Vec<u8>,
-    /// Where images are read.
+    /// Memory that images are read into.
     pub(super) read: Aligned,
 }
 
@@ -40,7 +40,7 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from(u32_at(bytes, at)) | u64::from(u32_at(bytes, at + 4)) << 32
 }
 
-/// The hole that a page's header names; empty when the fields make no sense.
+/// The hole that a page's header names; empty if the fields are not valid.
 fn hole_of(page: &[u8]) -> (usize, usize) {
     let (start, end) = (u16_at(page, PAGE_HOLE_START), u16_at(page, PAGE_HOLE_END));
     if PAGE_HEADER <= start && start < end && end <= PAGE_SIZE {
@@ -93,7 +93,7 @@ pub fn encode(id: PageId, generation: u64, page: &[u8], scratch: &mut Scratch) -
 /// Checks an image and unpacks it into `page` (`PAGE_SIZE` bytes); returns its generation.
 ///
 /// # Errors
-/// A sentence with what was expected and what was found.
+/// Says what was expected and what was found.
 pub fn decode(id: PageId, image: &[u8], page: &mut [u8]) -> Result<u64, String> {
     debug_assert_eq!(page.len(), PAGE_SIZE);
     if image.len() < IMAGE_HEADER {
@@ -152,7 +152,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A page whose content compresses more or less well, with a hole or without.
+    /// A page that compresses well or badly, with a hole or without.
     pub(crate) fn page() -> impl Strategy<Value = Vec<u8>> {
         (
             any::<u64>(),
@@ -199,7 +199,7 @@ mod tests {
         ) {
             let mut bytes = bytes;
             if sealed && bytes.len() >= IMAGE_HEADER {
-                // A valid checksum over nonsense reaches the checks behind it.
+                // A valid checksum over arbitrary bytes, so that the checks behind it run too.
                 bytes[0..4].copy_from_slice(&MAGIC);
                 bytes[8..16].copy_from_slice(&7u64.to_le_bytes());
                 bytes[31] = (bytes.len() / UNIT) as u8;

@@ -1,8 +1,8 @@
 //! Pages and their places in the one data file; copy-on-write checkpoints.
 //!
-//! No page is ever overwritten in place: an image goes to free space, and the place table, which
-//! maps page ids to places, changes. The table as of the last complete checkpoint is on disk; the
-//! current one is in memory only. So whatever is lost in a crash, the last checkpoint stands.
+//! The store never overwrites a page in place. An image goes to free space, and the place table, which maps page ids to
+//! places, changes. The table as of the last complete checkpoint is on disk; the current one is in memory only. So the
+//! last checkpoint stays valid, whatever is lost in a crash.
 //!
 //! | file | holds |
 //! |---|---|
@@ -16,9 +16,9 @@
 //! | `page_ids.rs` | free page ids |
 //! | `opening.rs` | creating and opening |
 //! | `completing.rs` | the end of a checkpoint |
-//! | `parts.rs` | where everything stands, for checks |
+//! | `parts.rs` | the place of each part of the file, for checks |
 //! | `space/moving.rs` | moving images down, so that the file shrinks |
-//! | `space/keeping.rs` | room for the next checkpoint, whatever else fills the disk |
+//! | `space/keeping.rs` | space for the next checkpoint, whatever else fills the disk |
 #![forbid(unsafe_code)]
 
 mod aligned;
@@ -73,17 +73,18 @@ pub struct Store {
     batch: Batch,
     packing: Mutex<Packing>,
     reading: Reading,
-    /// Held shared while a page is written and its place put into the table, so that the end of
-    /// a checkpoint can wait for the writes that began before it; and while the file's length changes, for closing.
+    /// A thread that writes a page, and puts its place into the table, holds this shared: the end of a checkpoint waits
+    /// for the writes that began before. A thread that changes the file's length for `keep_room` holds it shared, too:
+    /// `close` waits for that.
     writing: RwLock<()>,
     generation: AtomicU64,
     durable: Mutex<Durable>,
     counters: Counters,
     /// Units of the last checkpoint's record.
     record_units: AtomicU64,
-    /// Somebody has found no room on the disk.
+    /// Whether a thread has found no space on the disk.
     refused: AtomicBool,
-    /// Until the store is closed.
+    /// The directory's lock, held until the store is closed.
     lock: Mutex<Option<Box<dyn DirLock>>>,
 }
 
@@ -104,10 +105,10 @@ impl Counters {
     }
 }
 
-/// What the store has done since it was opened, and how large it is.
+/// Counters since the store was opened, and the sizes of its file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StoreStats {
-    /// Reads of the file, each of one page or of several that lie near one another.
+    /// Reads of the file, each of one page or of several that lie close together.
     pub reads: u64,
     /// Bytes read.
     pub read_bytes: u64,
@@ -130,7 +131,7 @@ thread_local! {
     static SCRATCH: RefCell<Scratch> = RefCell::default();
 }
 
-/// Gives `f` the thread's working memory, or other memory at its end, when that may be gone.
+/// Gives `f` the thread's working memory, or new memory if the thread is ending and its own is gone.
 fn with_scratch<R>(f: impl FnOnce(&mut Scratch) -> R) -> R {
     match SCRATCH.try_with(|_| ()) {
         Ok(()) => SCRATCH.with_borrow_mut(f),
@@ -139,10 +140,10 @@ fn with_scratch<R>(f: impl FnOnce(&mut Scratch) -> R) -> R {
 }
 
 impl Store {
-    /// Ends the use of the files, though values may live on that refer to the store: nothing is
-    /// written any more, and others may open the directory.
+    /// Ends the use of the files, though other values may still refer to the store: the store writes nothing more, and
+    /// other processes may open the directory.
     pub fn close(&self) {
-        // The lock goes only after the last write: writers check the flag before each.
+        // The directory's lock goes only after the last write: writers check the flag before each write.
         let _none_writes = self.writing.write();
         self.stop.close();
         drop(self.lock.lock().take());
@@ -163,26 +164,26 @@ impl Store {
         self.file.path()
     }
 
-    /// A page id that no page has. In memory only: it becomes durable with the page's place.
+    /// Allocates a page id. In memory only: the id becomes durable with the page's place.
     pub fn allocate_page(&self) -> PageId {
         self.ids.take()
     }
 
-    /// Gives a page id and its current place back. The running and the last checkpoint keep
-    /// their own places of it.
+    /// Gives a page id and its current place back. The running and the last checkpoint keep their own places of the
+    /// page.
     pub fn free_page(&self, page: PageId) {
         self.release(&self.table.clear(page));
         self.ids.give(page);
     }
 
-    /// The ids of all pages that have a place, in order: after an open, those of the checkpoint.
+    /// The ids of all pages that have a place, in order; right after an opening, those of the last checkpoint.
     pub fn pages(&self) -> impl Iterator<Item = PageId> + '_ {
         (1..self.table.ids())
             .map(PageId)
             .filter(|&page| !self.table.current(page).is_none())
     }
 
-    /// Whether there is an image of a page.
+    /// Returns whether there is an image of a page.
     pub fn has_place(&self, page: PageId) -> bool {
         !self.table.current(page).is_none()
     }
@@ -192,23 +193,23 @@ impl Store {
         self.table.epoch()
     }
 
-    /// Whether a checkpoint runs, and is neither complete nor given up.
+    /// Returns whether checkpoint `epoch` is running: neither complete nor given up.
     pub fn is_running(&self, epoch: u64) -> bool {
         self.table.running() == Some(epoch)
     }
 
     /// Writes a page (eviction) to a new place, which becomes its current one.
     ///
-    /// When a checkpoint begins during this call the image is that checkpoint's too. The caller
-    /// makes sure that none begins between its decision that the running checkpoint does not
-    /// need this image and this call; or uses [`Store::write_page_seen`].
+    /// When a checkpoint begins during this call, the image becomes that checkpoint's too. The caller must rule out
+    /// that a checkpoint begins between its decision that the running one does not need this image, and this call.
+    /// Otherwise it uses [`Store::write_page_seen`].
     pub fn write_page(&self, page: PageId, image: &[u8]) -> Result<()> {
         self.write_page_seen(page, image, self.epoch())
     }
 
-    /// As [`Store::write_page`]. `seen` is [`Store::epoch`] as read, with the page latched, before
-    /// the caller decided that no running checkpoint needs this image. When a checkpoint has begun
-    /// since, the image is the page's state at its barrier, and becomes the checkpoint's too.
+    /// Like [`Store::write_page`]. `seen` is [`Store::epoch`] as the caller read it, with the page latched, before it
+    /// decided that no running checkpoint needs this image. If a checkpoint has begun since, the image is the page's
+    /// state at its barrier, and becomes the checkpoint's too.
     pub fn write_page_seen(&self, page: PageId, image: &[u8], seen: u64) -> Result<()> {
         let _writing = self.writing.read();
         let place = self.encoded(page, image, |bytes, units| {
@@ -219,9 +220,8 @@ impl Store {
         Ok(())
     }
 
-    /// Begins a checkpoint, inside the barrier: from now on the table has two versions, pending
-    /// (as of now) and current. Returns the checkpoint's number. One that is still running is
-    /// given up.
+    /// Begins a checkpoint, inside the barrier; returns its number. From then on the table has two versions, pending
+    /// (as of now) and current. A checkpoint that is still running is given up.
     pub fn begin_checkpoint(&self) -> u64 {
         loop {
             if let Some(epoch) = self.table.begin() {
@@ -233,11 +233,11 @@ impl Store {
         }
     }
 
-    /// Writes a page's image as of the barrier; `still_current`: it is also the page's newest state.
+    /// Writes a page's image as of the barrier; `still_current` says that it is also the page's newest state.
     ///
-    /// Images are gathered into large writes; they are on the device when
-    /// [`Store::complete_checkpoint`] returns, and [`Store::read_page`] finds them at once. When
-    /// the checkpoint was given up meanwhile, an image that is not `still_current` goes nowhere.
+    /// Images are gathered into large writes. [`Store::read_page`] finds them at once; they are on the device when
+    /// [`Store::complete_checkpoint`] returns. If the checkpoint was given up, an image that is not `still_current` is
+    /// dropped.
     pub fn write_checkpoint_page(
         &self,
         page: PageId,
@@ -252,7 +252,7 @@ impl Store {
         Ok(())
     }
 
-    /// Encodes an image and has it put somewhere; returns its place.
+    /// Encodes an image and calls `put` to write it; returns its place.
     fn encoded(
         &self,
         page: PageId,
@@ -283,7 +283,7 @@ impl Store {
         }
     }
 
-    /// Where gathered images go.
+    /// The file, space and table for gathered images.
     fn target(&self) -> Target<'_> {
         Target {
             file: &*self.file,

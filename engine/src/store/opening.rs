@@ -25,16 +25,15 @@ const DATA: &str = "data";
 const NEW_DATA: &str = "data.new";
 
 impl Store {
-    /// Whether `dir` holds a database.
+    /// Returns whether `dir` holds a database.
     pub fn exists(os: &dyn Os, dir: &Path) -> Result<bool> {
         os.exists(&dir.join(DATA))
     }
 
-    /// Creates the data file in `dir` (which is created too, when missing) and locks `dir`.
+    /// Creates the data file in `dir` and locks `dir`, which is created if missing.
     ///
     /// # Errors
-    /// [`Error::InUse`] when another process has `dir` open; [`Error::Invalid`] when it holds a
-    /// database already.
+    /// [`Error::InUse`] if another process has `dir` open; [`Error::Invalid`] if `dir` holds a database already.
     pub fn create(os: Arc<dyn Os>, dir: &Path) -> Result<Store> {
         os.create_dir(dir)?;
         let lock = os.lock_dir(dir, LockMode::Exclusive)?;
@@ -44,7 +43,7 @@ impl Store {
         }
         let new = dir.join(NEW_DATA);
         if os.exists(&new)? {
-            // Left by a creation that did not end.
+            // An earlier creation left it, and did not end.
             os.remove(&new)?;
         }
         let file = os.open(&new, OpenMode::CreateNew)?;
@@ -62,34 +61,33 @@ impl Store {
         file.write_at(&bytes, 0)?;
         file.sync_data()?;
         drop(file);
-        // The name appears only when the file is whole; opening makes it durable.
+        // The name appears only when the file is whole; opening makes the name durable.
         os.rename(&new, &dir.join(DATA))?;
         Ok(open_locked(&*os, dir, lock, OpenMode::ReadWrite)?.0)
     }
 
-    /// Opens the data file of `dir`, and locks `dir`. Returns with it the `meta` bytes given to
-    /// the last complete checkpoint (empty when there was none yet).
+    /// Opens the data file of `dir`, and locks `dir`; also returns the `meta` bytes of the last complete checkpoint
+    /// (empty if there is none yet).
     ///
     /// # Errors
-    /// [`Error::InUse`], [`Error::Format`] (another program's file, or a newer version's; it is
-    /// left untouched), [`Error::Corrupt`].
+    /// [`Error::InUse`], [`Error::Format`] (a file of another program or a newer version, left untouched),
+    /// [`Error::Corrupt`].
     pub fn open(os: Arc<dyn Os>, dir: &Path) -> Result<(Store, Vec<u8>)> {
         let lock = os.lock_dir(dir, LockMode::Exclusive)?;
         open_locked(&*os, dir, lock, OpenMode::ReadWrite)
     }
 
-    /// As [`Store::open`], but never writes; others may read at the same time.
+    /// Like [`Store::open`], but never writes; other processes may read at the same time.
     pub fn open_read_only(os: Arc<dyn Os>, dir: &Path) -> Result<(Store, Vec<u8>)> {
         let lock = os.lock_dir(dir, LockMode::Shared)?;
         open_locked(&*os, dir, lock, OpenMode::ReadOnly)
     }
 
-    /// As [`Store::open_read_only`], but goes on as far as that makes sense where something is
-    /// damaged, and puts into `damage` what: pages whose part of the place table can't be read are
-    /// not there; without the newest checkpoint's record, that of the checkpoint before is used.
+    /// Like [`Store::open_read_only`], but goes on past damage, and adds it to `damage`. Pages whose part of the place
+    /// table can't be read are missing. If the newest checkpoint's record can't be read, the checkpoint before is used.
     ///
     /// # Errors
-    /// As [`Store::open_read_only`], when there is nothing to go on with.
+    /// As those of [`Store::open_read_only`], if no checkpoint can be read.
     pub fn open_damaged(
         os: Arc<dyn Os>,
         dir: &Path,
@@ -121,9 +119,9 @@ impl Store {
         Err(last.unwrap_or_else(|| Error::Internal("a data file without a header".into())))
     }
 
-    /// Makes the space free that was taken after the last checkpoint, and lost with it. The file stays as long as it
-    /// is until a checkpoint is complete: the room for that is perhaps among it, and others may take what the disk has
-    /// otherwise. To be called once, when everything that was opened proved to be of a format that this version reads.
+    /// Frees the space that was taken after the last checkpoint, and lost with it. The file keeps its length until a
+    /// checkpoint is complete: the space for that may be in the tail, and other files may take what the disk has
+    /// elsewhere. The caller calls this once, after all files proved to be of a format that this version reads.
     ///
     /// # Errors
     /// Those of the file.
@@ -131,8 +129,7 @@ impl Store {
         self.space.take_over_tail(&*self.file)
     }
 
-    /// What is wrong with either header, though the other will do: the next checkpoint writes it
-    /// anew.
+    /// The errors of damaged headers, though one is valid: the next checkpoints overwrite the damaged one.
     ///
     /// # Errors
     /// Those of reading.
@@ -140,7 +137,7 @@ impl Store {
         Ok(read_headers(&*self.file)?.damage)
     }
 
-    /// The error for a page whose bytes can't be, though its image is whole.
+    /// The error for a page whose image is intact but whose bytes are not valid.
     pub fn corrupt(&self, page: PageId, what: String) -> Error {
         Error::Corrupt {
             file: self.file.path().to_owned(),
@@ -181,20 +178,20 @@ fn open_locked(
     Ok(store_of(os, file, lock, checkpoint, extents, mode))
 }
 
-/// Makes a checkpoint durable that was found. That its header can be read says nothing: a process that
-/// was killed, or whose sync failed, may have left it in the kernel's memory alone. Then the device has
-/// the checkpoint before, whose pages and log must stay until this is done. What a header leads to was
-/// synced before the header was written.
+/// Makes the checkpoint that was found durable. A readable header does not prove that it is: a process that was killed,
+/// or whose sync failed, may have left it in the kernel's memory alone. The device then still has the checkpoint
+/// before, whose pages and log must stay until this is done. All that a header leads to was synced before the header
+/// was written.
 fn make_durable(os: &dyn Os, dir: &Path, file: &dyn File, found: &Checkpoint) -> Result<()> {
     if found.record.meta.is_empty() && !is_planted(PlantedFault::TrustNewNames) {
-        // So may the names be of a database whose creation goes on now.
+        // The names of a database whose creation goes on now may not be durable either.
         os.sync_dir(dir)?;
         os.sync_dir(directory_of(dir))?;
     }
     if is_planted(PlantedFault::TrustHeader) {
         return Ok(());
     }
-    // Written once more, for a sync does nothing for what a failed one has forgotten.
+    // Written again, as a later sync does not write what the kernel dropped in a failed one.
     let header = &found.header;
     file.write_at(&header.encode(), header.sequence % 2 * HEADER as u64)?;
     file.sync_data()
@@ -209,7 +206,7 @@ fn corrupt(file: &dyn File, offset: u64, what: String) -> Error {
     }
 }
 
-/// A checkpoint as the file has it.
+/// A checkpoint as read from the file.
 struct Checkpoint {
     header: Header,
     record: Record,
@@ -217,8 +214,8 @@ struct Checkpoint {
     chunks: Vec<Vec<u64>>,
 }
 
-/// Reads what a header leads to. A chunk of the place table that can't be read is an error, or,
-/// with `damage`, noted there and taken for empty.
+/// Reads the checkpoint that a header leads to. A chunk of the place table that can't be read is an error; with
+/// `damage`, it is added there, and the chunk counts as empty.
 fn read_checkpoint(
     file: &dyn File,
     header: &Header,
@@ -272,7 +269,7 @@ fn read_chunk(file: &dyn File, index: usize, place: Place) -> Result<Vec<u64>> {
 }
 
 impl Checkpoint {
-    /// The space that it leaves free.
+    /// The space that the checkpoint leaves free.
     fn extents(&self, file: &dyn File) -> Result<Extents> {
         let mut used = Used::default();
         used.add(0, HEADER_UNITS, "the headers");
@@ -326,7 +323,7 @@ fn store_of(
         packing: Mutex::default(),
         reading: Reading::default(),
         writing: RwLock::default(),
-        // Images written after the checkpoint and lost with it may have had any of the next.
+        // Images that were written after the checkpoint, and lost with it, may have had any of the next generations.
         generation: AtomicU64::new(record.generation + 1 + os.random() % (1 << 19)),
         durable: Mutex::new(Durable {
             sequence: record.sequence,
@@ -365,7 +362,7 @@ impl Used {
         self.0.push((offset, units, what));
     }
 
-    /// The free space between; or where two parts overlap, and a sentence about it.
+    /// The free space between the used parts; `Err` if two parts overlap: the unit, and what is wrong.
     fn extents(mut self) -> Result<Extents, (u64, String)> {
         self.0.sort_unstable();
         let end = self

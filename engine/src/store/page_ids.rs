@@ -1,9 +1,9 @@
-//! Which page ids are free.
+//! The free page ids.
 
 use crate::ids::PageId;
 use crate::sync::Mutex;
 
-/// Free page ids, lowest first after an open; the newest freed first later.
+/// Free page ids. After an opening the lowest is taken first; later, the one freed last.
 #[derive(Debug)]
 pub struct PageIds(Mutex<Free>);
 
@@ -15,13 +15,13 @@ struct Free {
 }
 
 impl PageIds {
-    /// `free` ids below `next`, and all from `next` on.
+    /// The ids in `free`, all below `next`, and all ids from `next` on.
     pub fn new(mut free: Vec<u64>, next: u64) -> Self {
         free.sort_unstable_by(|a, b| b.cmp(a));
         PageIds(Mutex::new(Free { ids: free, next }))
     }
 
-    /// An id that is not in use.
+    /// Takes an id that is not in use.
     pub fn take(&self) -> PageId {
         let mut free = self.0.lock();
         if let Some(id) = free.ids.pop() {

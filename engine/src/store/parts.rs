@@ -1,12 +1,11 @@
-//! Where everything that the last checkpoint uses stands in the data file: for those who check
-//! files, and for those who damage them on purpose.
+//! The places of everything that the last checkpoint uses in the data file, for tools that check or damage files.
 
 use super::header::{HEADER, HEADER_UNITS};
 use super::place::{Place, UNIT};
 use super::Store;
 use crate::ids::PageId;
 
-/// What stands in a part of the data file.
+/// The kind of a part of the data file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PartKind {
@@ -23,17 +22,17 @@ pub enum PartKind {
 /// A part of the data file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// What it is.
+    /// The part's kind.
     pub kind: PartKind,
     /// Its first byte.
     pub offset: u64,
-    /// Its bytes, whole units.
+    /// Its length in bytes, whole units.
     pub len: u64,
 }
 
 impl Store {
-    /// Every part of the file that is in use, in no order. Of a store that is being written, as of
-    /// some moment.
+    /// Every part of the file that is in use, in no order. If the store is being written meanwhile, the parts may be of
+    /// different moments.
     pub fn parts(&self) -> Vec<Part> {
         let unit = UNIT as u64;
         let placed = |kind, place: Place| Part {

@@ -1,20 +1,20 @@
-//! Where a page's image stands in the data file: one word.
+//! The place of a page's image in the data file, in one word.
 
 use crate::error::{Error, Result};
 use crate::planted::{is_planted, PlantedFault};
 
-/// Bytes of the unit in which space is given out.
+/// Bytes of a unit, in which space is given out.
 pub const UNIT: usize = 1024;
 
-/// Bits of the generation that the place word repeats.
+/// Low bits of the generation that the place repeats.
 const GENERATION_BITS: u32 = 20;
 const UNITS_BITS: u32 = 6;
 const OFFSET_BITS: u32 = 38;
 
 /// Offset, length and generation of an image, in one word; 0 is "nowhere".
 ///
-/// From the top bit: offset in units (38 bits, so files up to 256 TiB), length in units (6 bits),
-/// the low 20 bits of the image's generation, by which a stale image in the right place is found.
+/// From the top bit: offset in units (38 bits, so files up to 256 TiB), length in units (6 bits), and the low 20 bits
+/// of the image's generation, which reveal a stale image in the right place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Place(pub u64);
 
@@ -67,13 +67,13 @@ impl Place {
         self.0 & ((1 << GENERATION_BITS) - 1)
     }
 
-    /// Whether an image of this generation is the one that was put here.
+    /// Returns whether an image of this generation is the one that was put here.
     pub fn is_of_generation(self, generation: u64) -> bool {
         (self.0 ^ generation) & ((1 << GENERATION_BITS) - 1) == 0
     }
 }
 
-/// Refuses a file of so many units in which no place could name the last ones.
+/// Refuses a file of `end` units if a place could not name the last ones.
 pub fn check_end(end: u64) -> Result<()> {
     let most = 1 << OFFSET_BITS;
     if end <= most || is_planted(PlantedFault::UncheckedPlaces) {
@@ -84,7 +84,7 @@ pub fn check_end(end: u64) -> Result<()> {
     )))
 }
 
-/// The units that `bytes` take.
+/// The number of units that `bytes` bytes take.
 pub fn units_for(bytes: usize) -> u64 {
     bytes.div_ceil(UNIT) as u64
 }

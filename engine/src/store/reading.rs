@@ -1,4 +1,4 @@
-//! Reading images: one at a time, or several that lie near one another with one call.
+//! Reading images: one at a time, or several that lie close together with one call.
 
 use std::io;
 use std::sync::Arc;
@@ -13,31 +13,31 @@ use crate::os::{File, Os};
 use crate::planted::{is_planted, PlantedFault};
 use crate::sync::Mutex;
 
-/// How a store reads.
+/// How the store reads.
 #[derive(Debug, Default)]
 pub(super) struct Reading {
-    /// The data file for reads past the page cache; `None`: through it.
+    /// The data file for reads past the page cache; `None` if reads go through the cache.
     direct: Option<Arc<dyn File>>,
     /// See [`Store::take_unreadable_for_damage`].
     unreadable_is_damage: bool,
     buffers: Mutex<Vec<Aligned>>,
 }
 
-/// Images that lie near one another.
+/// Images that lie close together, to be read with one call.
 #[derive(Debug)]
 pub struct ImageRun {
-    /// With where they are in what the call reads.
+    /// Pages with their places when the run was made.
     images: Vec<(PageId, Place)>,
 }
 
 impl ImageRun {
-    /// The pages, in the order in which they lie.
+    /// The pages, in the order of their places.
     pub fn pages(&self) -> impl Iterator<Item = PageId> + '_ {
         self.images.iter().map(|(page, _)| *page)
     }
 
-    /// The unit behind the images. That need not be where the last one ends: the places are of different moments, and
-    /// one that has become free meanwhile may be a part of another's by now.
+    /// The unit behind the images. It may lie behind the last image's end: the places are of different moments, and a
+    /// place that has become free may be part of a longer one since.
     fn end(&self) -> u64 {
         let end = |(_, place): &(PageId, Place)| place.offset() + place.units();
         match is_planted(PlantedFault::EndOfLast) {
@@ -47,7 +47,7 @@ impl ImageRun {
     }
 }
 
-/// Whether a read has failed for the device's sake, and not for want of memory.
+/// Returns whether the device caused a failed read, not a lack of memory.
 fn is_of_device(error: &Error) -> bool {
     match error {
         Error::Io { source, .. } => source.kind() != io::ErrorKind::OutOfMemory,
@@ -55,12 +55,12 @@ fn is_of_device(error: &Error) -> bool {
     }
 }
 
-/// What unpacks a page into `PAGE_SIZE` bytes, or gives its error.
+/// Unpacks a page into `PAGE_SIZE` bytes, or returns its error.
 pub type Unpack<'a> = dyn FnMut(&mut [u8]) -> Result<()> + 'a;
 
 impl Store {
-    /// From now on pages are read past the system's page cache, where that can be: what the pool
-    /// holds is not kept a second time. Returns whether it can.
+    /// From now on pages are read past the system's page cache, so that it does not hold the pool's pages a second
+    /// time. Returns false if the file system has no such reads.
     ///
     /// # Errors
     /// Those of opening the data file.
@@ -69,7 +69,7 @@ impl Store {
         Ok(self.reading.direct.is_some())
     }
 
-    /// From now on a page that can't be read, not even when that is tried again, counts as damaged.
+    /// From now on a page that can't be read, at the second attempt either, counts as damaged.
     pub fn take_unreadable_for_damage(&mut self) {
         self.reading.unreadable_is_damage = true;
     }
@@ -84,7 +84,7 @@ impl Store {
     /// Reads a page from its current place into `buf` (`PAGE_SIZE` bytes); the hole reads as zeros.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] when the image's checksum, page id or generation is not what it must be. I/O errors, see
+    /// [`Error::Corrupt`] if the image's checksum, page id or generation is wrong. I/O errors: see
     /// [`Store::take_unreadable_for_damage`].
     pub fn read_page(&self, page: PageId, buf: &mut [u8]) -> Result<()> {
         if buf.len() != PAGE_SIZE {
@@ -104,15 +104,15 @@ impl Store {
                     .and_then(|()| self.decode_at(page, place, bytes, buf))
             };
             match outcome {
-                // Rewritten meanwhile, or moved away from a place that could not be written: what is at the old one
-                // now is something else, or can't be read.
+                // The page was rewritten meanwhile, or moved away from a place that could not be written. The old place
+                // may hold another image, or be unreadable.
                 Err(_) if self.table.current(page) != place => continue,
                 outcome => return outcome,
             }
         })
     }
 
-    /// Fills `bytes` from a place on.
+    /// Fills `bytes` from `place`.
     fn bring(&self, page: PageId, place: Place, bytes: &mut [u8]) -> Result<()> {
         let mut read = self.reader().read_at(bytes, place.byte_offset());
         if read.is_err() && self.reading.unreadable_is_damage {
@@ -159,8 +159,7 @@ impl Store {
         Err(self.damaged(page, place, what))
     }
 
-    /// Puts pages together that are best read with one call, at most `most` of them each. Pages
-    /// without a place are left out.
+    /// Groups pages that are best read with one call, at most `most` per call. Leaves out pages without a place.
     pub fn runs(&self, pages: impl Iterator<Item = PageId>, most: usize) -> Vec<ImageRun> {
         let mut images: Vec<(PageId, Place)> = pages
             .map(|page| (page, self.table.current(page)))
@@ -187,8 +186,8 @@ impl Store {
         runs
     }
 
-    /// Reads the pages of a run with one call. `each` gets the pages in turn. A page whose image has moved since the run was
-    /// put together is read by itself.
+    /// Reads the pages of a run with one call, and gives them to `each` in turn. A page whose image has moved since the
+    /// run was made is read by itself.
     pub fn read_run(&self, run: &ImageRun, each: &mut dyn FnMut(PageId, &mut Unpack<'_>)) {
         let [(_, first), ..] = run.images[..] else {
             return;
@@ -207,8 +206,8 @@ impl Store {
             let from = (place.offset() - begin) as usize * UNIT;
             let image = &bytes[from..from + place.byte_len()];
             each(page, &mut |buf| {
-                // What waits to be written is not in the file; what could not be read is tried
-                // again, and gives its own error.
+                // A gathered image is not in the file yet. A page that could not be read is tried again, and gives its
+                // own error.
                 let here = from + image.len() <= found && self.table.current(page) == place;
                 if here && self.decode_at(page, place, image, buf).is_ok() {
                     return Ok(());

@@ -1,4 +1,4 @@
-//! Giving out the data file's space to many threads, and cutting the file's free tail off.
+//! Gives out the data file's space to many threads, and cuts the file's free tail off.
 
 use std::collections::VecDeque;
 
@@ -16,7 +16,7 @@ pub(super) mod moving;
 #[cfg(test)]
 mod tests;
 
-/// How many times longer than wanted extents are at least, among which the lowest is looked for.
+/// Multiples of the wanted length: for each of them, the shortest free extent that is at least so long is a candidate.
 const WELL_OR_BADLY: [u64; 6] = [1, 2, 4, 16, 64, 512];
 
 /// A stretch of space that its holder gives out from the front.
@@ -43,16 +43,16 @@ struct State {
     extents: Extents,
     /// Where evicted pages go one after the other.
     run: Run,
-    /// The fewest units that were free at once, since [`Space::begin_cycle`]: nobody needed these.
+    /// The fewest units that were free at once since [`Space::begin_cycle`]: so many were not needed.
     least_free: u64,
     /// Units that are kept free: see [`Space::keep`].
     kept: u64,
-    /// One piece that is kept for a checkpoint's record. It is no free extent: runs and groups of chunks, which take the
-    /// longest there are, would take it.
+    /// One piece that is kept for a checkpoint's record. It is no free extent: runs and groups of chunks take the
+    /// longest extents, and would take it.
     record: Run,
-    /// Where a write has failed, the last one behind the others: nobody gets it for some time.
+    /// Space where a write has failed, the oldest first; it is not given out for some time.
     refused: VecDeque<Run>,
-    /// Units of those.
+    /// Units in `refused`.
     refused_units: u64,
 }
 
@@ -73,7 +73,7 @@ impl State {
         self.give(record.offset, record.units);
     }
 
-    /// Gives back what was refused first.
+    /// Gives the oldest refused space back.
     fn give_oldest_refused(&mut self) {
         if let Some(refused) = self.refused.pop_front() {
             self.refused_units -= refused.units;
@@ -81,7 +81,7 @@ impl State {
         }
     }
 
-    /// Takes the piece for the record, the lowest of those that fit well or badly. False: none has room.
+    /// Takes the piece for the record, the lowest of the candidates. Returns false if no extent is long enough.
     fn take_record(&mut self, units: u64) -> bool {
         self.drop_record();
         for times in WELL_OR_BADLY {
@@ -98,7 +98,7 @@ impl State {
         self.record.units > 0
     }
 
-    /// Space was taken.
+    /// Notes that space was taken.
     fn note_taken(&mut self) {
         self.least_free = self.least_free.min(self.extents.free_units());
     }
@@ -116,8 +116,8 @@ impl State {
         Some(Run { offset, units })
     }
 
-    /// Free units beyond those that are kept. Only what has room for images of any length counts as kept; cutting an
-    /// extent loses up to one such image more.
+    /// Free units beyond the kept ones. Only extents that take images of any length count as kept; cutting an extent
+    /// loses up to one such image more.
     fn spare(&self) -> u64 {
         match self.kept {
             0 => self.extents.free_units(),
@@ -128,14 +128,14 @@ impl State {
         }
     }
 
-    /// Whether so much is free in short pieces that the file should not grow for a long one.
+    /// Returns whether so much is free in short pieces that the file should not grow for a long one.
     fn is_loose(&self) -> bool {
         self.extents.free_units() > (self.extents.end() / 4).max(2 * knobs::space_run())
     }
 }
 
 impl Space {
-    /// The space given by `extents`.
+    /// The space described by `extents`.
     pub fn new(extents: Extents) -> Self {
         Space {
             growth: Mutex::new(()),
@@ -151,10 +151,10 @@ impl Space {
         }
     }
 
-    /// Space for one image, next to the one given out before where possible.
+    /// Takes space for one image, next to the last one if possible.
     ///
     /// # Errors
-    /// [`crate::Error::TooLarge`] where no place could name it.
+    /// [`crate::Error::TooLarge`] if a place could not name the space.
     pub fn take_next(&self, units: u64, file: &dyn File) -> Result<u64> {
         loop {
             let mut state = self.state.lock();
@@ -187,17 +187,17 @@ impl Space {
         }
     }
 
-    /// Space for `units`, wherever they fit best.
+    /// Takes space for `units` units from the shortest free extent that is long enough.
     ///
     /// # Errors
-    /// As those of [`Space::take_next`]; [`crate::Error::NoSpace`] where they fit nowhere, and the disk has no more.
-    /// Then the next call finds also what was refused.
+    /// As those of [`Space::take_next`]; [`crate::Error::NoSpace`] if no extent is long enough, and the disk has no
+    /// more space. Refused space becomes free then, so the next call may find it.
     pub fn take(&self, units: u64, file: &dyn File) -> Result<u64> {
         let taken = self.take_unrefused(units, file);
         taken.inspect_err(|_| self.give_refused())
     }
 
-    /// As [`Space::take`], for who has another way where there is no room: what was refused stays so.
+    /// Like [`Space::take`], for callers that have an alternative if there is no space: refused space stays refused.
     pub fn take_unrefused(&self, units: u64, file: &dyn File) -> Result<u64> {
         {
             let mut state = self.state.lock();
@@ -205,7 +205,7 @@ impl Space {
                 state.note_taken();
                 return Ok(offset);
             }
-            // What is reserved for evicted pages, rather than more of the disk for one image.
+            // Uses the space reserved for evicted pages before more of the disk.
             if state.run.units >= units {
                 state.drop_run();
                 if let Some(offset) = state.extents.take(units) {
@@ -217,12 +217,12 @@ impl Space {
         self.grow(units, file)
     }
 
-    /// As [`Space::take`], but only below `limit` and without growth.
+    /// Like [`Space::take`], but only below `limit`, and the file does not grow.
     pub fn take_below(&self, units: u64, limit: u64) -> Option<u64> {
         self.take_low(units, limit, true)
     }
 
-    /// As [`Space::take_below`], for who can do without: nothing of the room that is kept.
+    /// Like [`Space::take_below`], for callers that can do without: takes nothing of the kept space.
     pub fn take_spare_below(&self, units: u64, limit: u64) -> Option<u64> {
         self.take_low(units, limit, is_planted(PlantedFault::MoveIntoKept))
     }
@@ -230,7 +230,7 @@ impl Space {
     fn take_low(&self, units: u64, limit: u64, of_kept: bool) -> Option<u64> {
         let mut state = self.state.lock();
         let before = state.extents.roomy_units();
-        // The best fit may lie too high, or be kept; a longer extent need not.
+        // The shortest extent may lie too high, or be kept; then longer ones are tried.
         for times in WELL_OR_BADLY {
             let (offset, taken) = state.extents.take_between(units * times, units)?;
             let roomy = state.extents.roomy_units();
@@ -244,8 +244,8 @@ impl Space {
         None
     }
 
-    /// A stretch for the caller to fill; `None` when free space is in short pieces only, or the disk has no
-    /// more, and images are better put there with [`Space::take`].
+    /// Takes a run for the caller to fill. Returns `None` if only short pieces are free, or the disk has no more space;
+    /// [`Space::take`] is better for each image then.
     pub fn take_run(&self, file: &dyn File) -> Option<Run> {
         {
             let mut state = self.state.lock();
@@ -259,7 +259,7 @@ impl Space {
         self.grow_by_run(file)
     }
 
-    /// A run behind the file's end, where the disk gives it: short pieces may do where it does not.
+    /// Appends a run to the file. Returns `None` if the disk has no more space: shorter pieces may do.
     fn grow_by_run(&self, file: &dyn File) -> Option<Run> {
         let _growth = self.growth.lock();
         let offset = self
@@ -271,7 +271,8 @@ impl Space {
         Some(Run { offset, units })
     }
 
-    /// What the disk refuses leaves nothing behind: it would be given out as free, again and again.
+    /// Takes `units` at the file's end, which grows. If the disk refuses, the end goes back: the space would be given
+    /// out as free, again and again.
     fn grow(&self, units: u64, file: &dyn File) -> Result<u64> {
         let _growth = self.growth.lock();
         let (offset, end) = {
@@ -303,9 +304,9 @@ impl Space {
         self.state.lock().give(offset, units);
     }
 
-    /// Keeps space that was taken out of use, because a write there has failed: whoever wants as much would get it
-    /// again, and fail again. It comes back when much is kept so, for not each failure is the place's fault; when there
-    /// is no other room; and with the next opening.
+    /// Keeps taken space out of use because a write there has failed: the next caller that wants as much would get it,
+    /// and fail too. It becomes free again when much is refused, as not each failure is the place's fault. It also does
+    /// when there is no other space, and at the next opening.
     pub fn refuse(&self, offset: u64, units: u64) {
         if is_planted(PlantedFault::GiveRefused) {
             return self.give(offset, units);
@@ -318,7 +319,7 @@ impl Space {
         }
     }
 
-    /// Gives back all that was refused.
+    /// Gives all refused space back.
     pub fn give_refused(&self) {
         let mut state = self.state.lock();
         while !state.refused.is_empty() {
@@ -326,7 +327,7 @@ impl Space {
         }
     }
 
-    /// Space for a checkpoint's record: the piece that is kept for it. `None` where it is shorter.
+    /// Takes the piece that is kept for a checkpoint's record; `None` if it is shorter than `units`.
     pub fn take_for_record(&self, units: u64) -> Option<u64> {
         let mut state = self.state.lock();
         if state.record.units < units {
@@ -337,12 +338,12 @@ impl Space {
         Some(offset)
     }
 
-    /// Sees to it that `units` are free within the file, in pieces that take images of any length, one piece of
-    /// `record` units besides, and that the disk has given all of the file to it: they can be written then, whatever
-    /// else takes the disk's room. Those that are free anyway count.
+    /// Keeps `units` free within the file, in pieces that take images of any length, and one piece of `record` units
+    /// besides. The disk has given all of this to the file, so that it can be written, whatever else fills the disk.
+    /// Units that are free already count.
     ///
     /// # Errors
-    /// [`crate::Error::NoSpace`] where the disk has no more room; as much as before is kept then. As those of
+    /// [`crate::Error::NoSpace`] if the disk has no more space; all that was free before stays free. As those of
     /// [`Space::take_next`].
     pub fn keep(&self, units: u64, record: u64, file: &dyn File) -> Result<()> {
         let _growth = self.growth.lock();
@@ -367,7 +368,7 @@ impl Space {
             if is_enough || state.take_record(units) {
                 return Ok(());
             }
-            // Better than nothing.
+            // A shorter piece is better than none.
             if before > 0 {
                 state.take_record(before);
             }
@@ -379,12 +380,12 @@ impl Space {
         Ok(())
     }
 
-    /// Whether there is a piece of so many units for a record.
+    /// Returns whether the piece kept for a record has so many units.
     pub fn has_for_record(&self, units: u64) -> bool {
         self.state.lock().record.units >= units
     }
 
-    /// Makes the file longer by so many units, which the disk gives. The caller has locked `growth`.
+    /// Makes the file longer by `units` units, which the disk must give. The caller has locked `growth`.
     fn append(&self, units: u64, file: &dyn File) -> Result<u64> {
         let offset = {
             let mut state = self.state.lock();
@@ -399,8 +400,8 @@ impl Space {
         Ok(offset)
     }
 
-    /// Makes what the file has behind the last used unit free space: another process, which was killed, has got it from
-    /// the disk. Where the disk does not have all of it any more, or no place could name it, it is cut off.
+    /// Frees the part of the file behind the last used unit, which a killed process got from the disk. Cuts that part
+    /// off if the disk can't back all of it, or if a place could not name it.
     ///
     /// # Errors
     /// Those of the file.
@@ -409,7 +410,7 @@ impl Space {
         let (unit, len) = (UNIT as u64, file.len()?);
         let end = self.state.lock().extents.end();
         let units = (len / unit).saturating_sub(end);
-        // There may be holes in what was not written in order.
+        // The part may have holes, as writes are out of order.
         let is_usable = || {
             check_end(end + units)?;
             file.allocate(end * unit, units * unit)
@@ -432,12 +433,12 @@ impl Space {
         }
     }
 
-    /// Free units in which there is room for images of any length.
+    /// Free units that images of the greatest length can use.
     pub fn roomy_units(&self) -> u64 {
         self.state.lock().extents.roomy_units()
     }
 
-    /// Keeps nothing any more, and cuts the file behind the last used unit.
+    /// Keeps no space any more, and cuts the file behind the last used unit.
     ///
     /// # Errors
     /// Those of the file.
@@ -461,13 +462,13 @@ impl Space {
         }
     }
 
-    /// Cuts the file behind the last used unit, when that saves enough, but for what is kept.
+    /// Cuts the free tail off the file if that saves enough; kept space stays.
     pub fn cut_tail(&self, file: &dyn File, unit: u64) -> Result<()> {
         let _growth = self.growth.lock();
         let end = {
             let mut state = self.state.lock();
             state.drop_run();
-            // Where it lies in the tail it may have a place further down.
+            // The record's piece may lie in the tail, and fit further down.
             let record = state.record.units;
             if record > 0 {
                 state.take_record(record);
@@ -482,15 +483,14 @@ impl Space {
         }
     }
 
-    /// Units of the file, and how many of them have been free all the time since
-    /// [`Space::begin_cycle`], beyond those that are kept.
+    /// Units of the file, and how many of them have been free ever since [`Space::begin_cycle`], without kept ones.
     pub fn unneeded(&self) -> (u64, u64) {
         let state = self.state.lock();
         let free = state.extents.free_units().min(state.least_free);
         (state.extents.end(), free.saturating_sub(state.kept))
     }
 
-    /// From now on counts what is not needed.
+    /// Begins to count anew how many units are not needed.
     pub fn begin_cycle(&self) {
         let mut state = self.state.lock();
         state.least_free = state.extents.free_units();
@@ -504,8 +504,8 @@ impl Space {
     }
 }
 
-/// Has the disk give the file `units` behind `offset`; and, where it is shorter than that, what was given out
-/// before and is still to be written.
+/// Has the disk allocate `units` at `offset`. If the file ends before `offset`, also all between: that space was given
+/// out, and is still to be written.
 fn reserve(file: &dyn File, offset: u64, units: u64) -> Result<()> {
     let unit = UNIT as u64;
     let from = file.len()?.min(offset * unit);
@@ -515,7 +515,7 @@ fn reserve(file: &dyn File, offset: u64, units: u64) -> Result<()> {
     }
 }
 
-/// Cuts off what a reservation that failed may have left behind the file's end.
+/// Cuts off what a failed reservation may have left behind `end`.
 fn give_back(file: &dyn File, end: u64) {
     let cut = file.len().and_then(|len| match len > end {
         true => file.set_len(end),

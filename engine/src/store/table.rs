@@ -1,9 +1,9 @@
 //! The place table: page id → place, in up to three versions.
 //!
-//! *Durable* is what the last complete checkpoint has on disk, *pending* what the running one will
-//! have (the table as of its barrier), *current* where pages are read. All three are the same for a
-//! chunk that nothing changed; copies are made at a chunk's first change. A place is free again
-//! when none of the three names it.
+//! *Durable* is the version that the last complete checkpoint has on disk. *Pending* is the one that the running
+//! checkpoint will have (the table as of its barrier). *Current* is where pages are read. A chunk that nothing changed
+//! has the same content in all three; the first change of a chunk makes copies. A place is free again when none of the
+//! three versions names it.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::planted::{is_planted, PlantedFault};
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Mutex, RwLock};
 
-/// Entries of a chunk, which is written as a whole.
+/// Entries of a chunk; a chunk is written as a whole.
 pub const CHUNK: usize = 1024;
 
 type Entries = Box<[u64; CHUNK]>;
@@ -21,10 +21,10 @@ type Entries = Box<[u64; CHUNK]>;
 const IDLE: u64 = 0;
 /// Images as of the barrier are being written.
 const OPEN: u64 = 1;
-/// The pending version is being written, and changes no more.
+/// The pending version is being written, and does not change any more.
 const SEALED: u64 = 2;
 
-/// The table. Look-ups take no lock on the chunk; changes take the chunk's.
+/// The place table. A look-up takes no lock of the chunk; a change takes the chunk's lock.
 #[derive(Debug)]
 pub struct Table {
     chunks: RwLock<Vec<Arc<Chunk>>>,
@@ -42,10 +42,10 @@ struct Chunk {
 struct Versions {
     /// `None`: the same as current (and pending).
     durable: Option<Entries>,
-    /// Valid while `pending_of` is the running checkpoint; otherwise pending is as current.
+    /// Valid if `pending_of` is the running checkpoint; otherwise pending is the same as current.
     pending: Option<Entries>,
     pending_of: u64,
-    /// The newest checkpoint that is over for this chunk.
+    /// The newest checkpoint that has ended for this chunk.
     finished: u64,
 }
 
@@ -96,12 +96,12 @@ impl Table {
         Arc::clone(&chunks[index])
     }
 
-    /// Page ids that fit the chunks there are.
+    /// One more than the highest page id for which there is a chunk.
     pub fn ids(&self) -> u64 {
         (self.chunks.read().len() * CHUNK) as u64
     }
 
-    /// Where `page` is read.
+    /// The place where `page` is read.
     pub fn current(&self, page: PageId) -> Place {
         let chunks = self.chunks.read();
         chunks
@@ -116,14 +116,14 @@ impl Table {
         self.phase.load(Ordering::Acquire) >> 2
     }
 
-    /// The number of the checkpoint that is running, if one is.
+    /// The number of the running checkpoint, if there is one.
     pub fn running(&self) -> Option<u64> {
         let now = self.phase.load(Ordering::Acquire);
         (now & 3 != IDLE).then_some(now >> 2)
     }
 
-    /// Begins the next checkpoint: pending is the table as it is now. Returns its number, or
-    /// `None` when one is running.
+    /// Begins the next checkpoint: the pending version is the table as it is now. Returns the checkpoint's number, or
+    /// `None` if one is running.
     pub fn begin(&self) -> Option<u64> {
         let now = self.phase.load(Ordering::Acquire);
         if now & 3 != IDLE {
@@ -142,9 +142,8 @@ impl Table {
             .store(self.epoch() << 2 | phase, Ordering::Release);
     }
 
-    /// Puts `place` in for `page`: as the current one if `to_current`, and as the running
-    /// checkpoint's if its barrier came after epoch `seen_in`. Returns the places that became
-    /// free, which include the given one when nothing took it.
+    /// Sets the place of `page`: the current one if `to_current`, and the running checkpoint's if that began after
+    /// epoch `seen_in`. Returns the places that became free; `place` is one of them if no version took it.
     fn set(&self, page: PageId, place: Place, to_current: bool, seen_in: Option<u64>) -> Freed {
         let chunk = self.chunk_or_new(page);
         let mut versions = chunk.versions.lock();
@@ -161,7 +160,7 @@ impl Table {
         seen_in: Option<u64>,
     ) -> Freed {
         let i = page.0 as usize % CHUNK;
-        // Looked at under the lock: a checkpoint that begins later copies what is put here.
+        // Read under the lock: a checkpoint that begins later copies the place that is set here.
         let now = self.phase.load(Ordering::Acquire);
         let (epoch, phase) = (now >> 2, now & 3);
         let running = phase != IDLE && versions.finished != epoch;
@@ -196,19 +195,19 @@ impl Table {
         before
     }
 
-    /// The newest image of `page` is at `place`. `seen`: the epoch in which its content was
-    /// frozen; when a checkpoint has begun since, the image is that checkpoint's too.
+    /// Sets the newest place of `page`. `seen` is the epoch in which the image's content was fixed: if a checkpoint has
+    /// begun since, the image is that checkpoint's too.
     pub fn put(&self, page: PageId, place: Place, seen: u64) -> Freed {
         self.set(page, place, true, Some(seen))
     }
 
-    /// The image as of the barrier is at `place`; it is also the newest one when `still_current`.
-    /// Without a checkpoint that takes it, the place is free again.
+    /// Sets the place of the image as of the barrier; it is also the newest one if `still_current`. If no checkpoint
+    /// takes it, the place is free again.
     pub fn put_as_of_barrier(&self, page: PageId, place: Place, still_current: bool) -> Freed {
         self.set(page, place, still_current, Some(0))
     }
 
-    /// The image at `from` was copied to `to`; nothing, when `page` was written meanwhile.
+    /// Moves the current place of `page` from `from` to `to`; frees `to` if `page` was written meanwhile.
     pub fn move_current(&self, page: PageId, from: Place, to: Place) -> Freed {
         let chunk = self.chunk_or_new(page);
         let mut versions = chunk.versions.lock();
@@ -218,8 +217,8 @@ impl Table {
         self.set_in(&chunk, &mut versions, page, to, true, None)
     }
 
-    /// The image of `page` that was to be at unit `from` is at unit `to`: what names it names it there from now on. False
-    /// where nothing does. It was never in the file, so that the durable version names it nowhere.
+    /// Moves the place of an image of `page`, not yet written, from unit `from` to unit `to`, in each version that
+    /// names it; returns false if none does. The durable version never names it, as the image was never in the file.
     pub fn relocate(&self, page: PageId, from: u64, to: u64) -> bool {
         let Some(chunk) = self.chunk(page) else {
             return false;
@@ -250,7 +249,7 @@ impl Table {
         is_named
     }
 
-    /// `page` is no more; the running and the last checkpoint keep their places.
+    /// Clears the current place of `page`; the running and the last checkpoint keep their places.
     pub fn clear(&self, page: PageId) -> Freed {
         if self.current(page).is_none() {
             return Freed::new();
@@ -258,14 +257,13 @@ impl Table {
         self.set(page, Place::NONE, true, None)
     }
 
-    /// From now on the pending version changes no more.
+    /// From now on the pending version does not change any more.
     pub fn stop_taking(&self) {
         self.set_phase(SEALED);
     }
 
-    /// When the pending version changes no more ([`Table::stop_taking`]): calls `write` with the index and the
-    /// entries of each chunk whose pending version differs from the durable one, or of which
-    /// `anyway` says so.
+    /// Calls `write` with the index and entries of each chunk whose pending version differs from the durable one, or
+    /// for which `anyway` is true. The pending version must not change any more ([`Table::stop_taking`]).
     pub fn seal<E>(
         &self,
         anyway: impl Fn(usize) -> bool,
@@ -291,8 +289,8 @@ impl Table {
         Ok(())
     }
 
-    /// Ends the running checkpoint: with `complete` pending becomes durable, otherwise it is
-    /// given up. Calls `free` with each place that nothing names any more.
+    /// Ends the running checkpoint: if `complete`, pending becomes durable; otherwise the checkpoint is given up. Calls
+    /// `free` with each place that no version names any more.
     pub fn finish(&self, complete: bool, mut free: impl FnMut(Place)) {
         let epoch = self.epoch();
         if self.phase.load(Ordering::Acquire) & 3 == IDLE {

@@ -1,4 +1,4 @@
-//! The store: threads beside checkpoints, misplaced and foreign files, space that is given back.
+//! The store: threads beside checkpoints, misplaced and foreign files, and space that is given back.
 
 mod flushing;
 mod model;
@@ -20,7 +20,7 @@ use crate::os::{OpenMode, Os};
 
 const DIR: &str = "/db";
 
-/// A page that is told by its seed, with a hole and content of varied density.
+/// A page with content from a seed, with a hole and content that compresses more or less well.
 fn page_of(seed: u64) -> Vec<u8> {
     let mut page = vec![0; PAGE_SIZE];
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
@@ -45,25 +45,25 @@ fn page_of(seed: u64) -> Vec<u8> {
     page
 }
 
-/// What happens before a write, which fails if this does.
+/// An act before a write; the write fails if the act does.
 type Meddle = Box<dyn FnOnce() -> Result<()> + Send>;
 
-/// A file beside whose next writes something else happens.
+/// A file that performs acts before its next writes.
 struct Meddled {
     file: Arc<dyn File>,
     meddles: parking_lot::Mutex<VecDeque<Meddle>>,
-    /// What happens before the next reservation.
+    /// An act before the next reservation.
     reserving: parking_lot::Mutex<Option<Meddle>>,
     /// A byte that can't be written.
     bad: parking_lot::Mutex<Option<u64>>,
-    /// Why not.
+    /// The kind of that byte's error.
     bad_is: parking_lot::Mutex<io::ErrorKind>,
-    /// Where writes began, those that failed too.
+    /// Offsets of all writes, including failed ones.
     written: parking_lot::Mutex<Vec<u64>>,
 }
 
 impl Meddled {
-    /// Puts one in the place of a store's data file.
+    /// Puts such a file in place of a store's data file.
     fn of(store: &mut Store) -> Arc<Meddled> {
         let file = Arc::new(Meddled {
             file: store.file.clone(),
@@ -77,7 +77,7 @@ impl Meddled {
         file
     }
 
-    /// With the first write that has nothing yet.
+    /// Adds an act, for the first write that has none yet.
     fn meddle(&self, meddle: impl FnOnce() -> Result<()> + Send + 'static) {
         self.meddles.lock().push_back(Box::new(meddle));
     }
@@ -123,8 +123,8 @@ impl File for Meddled {
     }
 }
 
-/// Two find a page to be saved for a checkpoint, and one of them comes to it when the checkpoint is
-/// writing what has been gathered: what that leads to must be in the file all the same.
+/// Two threads find the same page to be saved for a checkpoint. One of them comes to it while the checkpoint writes the
+/// gathered images. All that the checkpoint leads to must still be in the file.
 #[test]
 fn a_page_saved_while_a_checkpoint_ends_is_not_lost_with_the_machine() {
     let os = SimulatedOs::new(5);
@@ -218,7 +218,7 @@ fn threads_read_what_they_wrote_while_checkpoints_run() {
     });
 }
 
-/// What is given for one checkpoint is not made durable with the pages of another.
+/// The metadata of one checkpoint is not made durable with the pages of another.
 #[test]
 fn a_checkpoint_that_another_has_ended_is_neither_completed_nor_takes_that_one_along() {
     let os = SimulatedOs::new(4);
@@ -322,7 +322,7 @@ fn the_file_shrinks_when_little_of_it_is_used() {
     }
 }
 
-/// A page with so many bytes that can't be compressed.
+/// A page with `bytes` bytes that do not compress.
 fn noisy_page(seed: u64, bytes: usize) -> Vec<u8> {
     let mut page = vec![0; PAGE_SIZE];
     let mut state = seed;
@@ -335,7 +335,7 @@ fn noisy_page(seed: u64, bytes: usize) -> Vec<u8> {
     page
 }
 
-/// Checkpoints for as long as the file asks for further ones; how many.
+/// Runs checkpoints for as long as the file asks for further ones; returns their number.
 fn checkpoints_for_slack(store: &Store) -> u32 {
     let mut count = 0;
     while count == 0 || store.is_slack() {
@@ -347,7 +347,7 @@ fn checkpoints_for_slack(store: &Store) -> u32 {
     count
 }
 
-/// Free space lies in holes in which no image fits that lies behind them: no checkpoint makes the file shorter.
+/// The free space is in holes that are too short for each image behind them: no checkpoint shortens the file.
 #[test]
 fn a_file_that_can_not_be_made_shorter_asks_for_no_more_checkpoints() {
     let os = SimulatedOs::new(6);
@@ -371,7 +371,7 @@ fn a_file_that_can_not_be_made_shorter_asks_for_no_more_checkpoints() {
     assert!(os.used() * 5 < full, "{} of {full} bytes left", os.used());
 }
 
-/// What lies where the file should end can't be read: that is an attempt in vain, too.
+/// An image at the file's end can't be read: such an attempt gains nothing, too.
 #[test]
 fn a_file_whose_end_can_not_be_read_asks_for_no_more_checkpoints() {
     let os = SimulatedOs::new(6);
@@ -424,11 +424,11 @@ fn one_process_writes_many_read() {
     assert!(again(&os).is_none());
 }
 
-/// Places are noted one after the other: the first may be free, and the second a part of it, when both are known.
+/// The places of pages are noted one after the other: the first may be freed, and become part of the second meanwhile.
 #[test]
 fn pages_whose_places_lie_in_each_other_are_read_one_by_one() {
     if crate::knobs::SHAKEN {
-        // It goes by production's numbers.
+        // The figures are those of production's knobs.
         return;
     }
     let os = SimulatedOs::new(5);
@@ -454,7 +454,7 @@ fn pages_whose_places_lie_in_each_other_are_read_one_by_one() {
     assert_eq!(found, [(pages[0], true), (pages[1], false)]);
 }
 
-/// What a database was that is small by now is nothing that its openings read.
+/// An opening does not read place table chunks of a database that was larger once.
 #[test]
 fn the_place_table_ends_with_the_last_page() {
     let os = SimulatedOs::new(6);
@@ -479,7 +479,7 @@ fn the_place_table_ends_with_the_last_page() {
             .0
     };
     assert_eq!(open().table.ids(), 2 * 1024);
-    // What comes behind is found again.
+    // Pages behind the table's end are found again.
     store.write_page(pages[9 * 1024], &page_of(9)).unwrap();
     checkpoint();
     let again = open();
@@ -511,7 +511,7 @@ fn a_short_or_foreign_file_is_refused_untouched() {
     }
 }
 
-/// As soon as the store is closed its file may be another's, and be longer.
+/// As soon as the store is closed, another process may have its file, and make it longer.
 #[test]
 fn a_closed_stores_file_is_not_cut() {
     let os = SimulatedOs::new(6);
@@ -521,7 +521,7 @@ fn a_closed_stores_file_is_not_cut() {
     let (go_on, told) = std::sync::mpsc::channel::<()>();
     *file.reserving.lock() = Some(Box::new(move || {
         reserving.send(()).unwrap();
-        // For as long as closing may take, if it does not wait for this.
+        // As long as closing may take if it does not wait for this.
         let _ = told.recv_timeout(std::time::Duration::from_millis(200));
         let full = io::Error::from(io::ErrorKind::StorageFull);
         Err(Error::io("reserve space in", Path::new(DIR), full))
@@ -530,17 +530,17 @@ fn a_closed_stores_file_is_not_cut() {
         let keeping = scope.spawn(|| store.keep_room(100, 64, false).map(drop));
         comes.recv().unwrap();
         store.close();
-        // Another opening's images.
+        // Images of another process.
         let longer = file.len().unwrap() + (8 << 20);
         file.set_len(longer).unwrap();
-        // It waits no more where it was waited for.
+        // The receiver may have stopped waiting.
         let _ = go_on.send(());
         keeping.join().unwrap().unwrap();
         assert_eq!(file.len().unwrap(), longer);
     });
 }
 
-/// The disk may take its time to reserve room: what changes meanwhile will need some, too.
+/// The disk may take long to reserve space: pages that become dirty meanwhile need some, too.
 #[test]
 fn pages_that_become_newer_while_room_is_got_are_counted() {
     const PAGES: u32 = 10;

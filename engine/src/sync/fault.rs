@@ -1,26 +1,26 @@
-//! What can fail at a point, and where a thread may stay for a while.
+//! Faults at points, and places where a thread may pause.
 
-/// What fails at a point of the engine by chance, in threads of a schedule that asks for it, and nowhere else
-/// ("buggification", FoundationDB). Each fails as in life at the same place, where it comes once in a year. So the ways
-/// out of errors are as well-trodden as all others.
+/// A fault that happens at a point of the engine by chance, only in threads of a schedule that asks for it
+/// ("buggification", FoundationDB). Each happens where a real one does once in a year, so that the paths of errors are
+/// taken as often as all others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The system gives no memory.
+    /// The system has no memory.
     NoMemory,
     /// All frames of the buffer pool are in use.
     NoFrame,
-    /// The transaction is killed; a moment later it is not any more.
+    /// The transaction is killed, and a moment later it is not killed any more.
     Killed,
 }
 
-/// Where a thread of a schedule may pause. Each has chances of its own: latches are taken a thousand times
-/// where a call is made once.
+/// Places where a thread of a schedule may pause. Each has its own chance: latches are taken a thousand times as often
+/// as calls are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pause {
-    /// With a latch, or in the barrier.
+    /// While the thread holds a latch, or is in the barrier.
     Held,
     /// Between two steps: at a `Moment`.
     Moment,
-    /// In a call to the operating system: the disk takes its time.
+    /// In a call to the operating system, as on a slow disk.
     Call,
 }

@@ -1,7 +1,7 @@
-//! Moments: named places between two steps, at which what another thread does has once been forgotten, or may be.
+//! Moments: named places between two steps, at which a step of another thread may come between, or once did unnoticed.
 //!
-//! A thread of a schedule may stay there for a while. A test leaves something to be done there, by the thread that
-//! comes to it: what another thread could have done just then, without waiting for it to happen.
+//! A thread of a schedule may pause there. A test can leave an act at a moment, and the thread that comes to the moment
+//! performs it: the test need not wait until another thread does the same there by chance.
 
 #[cfg(test)]
 use parking_lot::Mutex;
@@ -11,46 +11,46 @@ use super::{pause, Pause};
 /// A place between two steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Moment {
-    /// Purge has looked at all of an end, and is about to drop it.
+    /// Purge has processed all undo records of an ended transaction, and is about to drop it.
     EndLookedAt,
     /// Pruning is about to read an undo page that was not in memory.
     PageMissing,
-    /// Pruning knows a row to look at, and is about to enter the barrier for it.
+    /// Pruning has chosen a row, and is about to enter the barrier for it.
     BeforeVisit,
     /// A checkpoint has begun, and is about to write its pages.
     CheckpointBegun,
-    /// Statistics have a copy of a leaf, and are about to read a row of it.
+    /// Statistics have copied a leaf, and are about to read a row of it.
     RowSampled,
-    /// Others see a commit, and its rows are about to be counted.
+    /// A commit is visible to others, and its rows are about to be counted.
     CommitSeen,
-    /// The number of a table is known that is about to be dropped, by the transaction that has used it.
+    /// A transaction is about to drop a table that it has used, and knows the table's number.
     TableToDrop,
-    /// The catalog has a table's changed definition, and the log is about to get the change.
+    /// The catalog has a table's changed definition, and the change is about to be logged.
     DefinitionWritten,
-    /// The catalog has no room for a table's changed definition, and is about to get what it had before.
+    /// The catalog could not store a table's changed definition, and is about to get the one before.
     DefinitionRefused,
-    /// The log has an auto-increment counter, and nobody has been told so yet.
+    /// The log has an auto-increment counter, and the table's state does not say so yet.
     CounterLogged,
-    /// A reader has found a version that its view does not see, and is about to look at the one before.
+    /// A reader has found a version that its snapshot does not see, and is about to read the one before.
     VersionPassed,
     /// A look-up by a unique index has read its entry, and is about to read the row.
     EntryFound,
-    /// A row has been read from a leaf that was brought for it, and a copy of its columns is about to be kept.
+    /// A row has been read from a leaf that was loaded for it, and a mini-page of the leaf is about to be made.
     RowBrought,
-    /// A walk knows where a leaf ends, and is about to lock the range of keys up to there.
+    /// A leaf scan knows where a leaf ends, and is about to lock the range of keys up to there.
     RangeSeen,
-    /// Who flushes what is gathered has written what nobody else is writing, and is about to wait for the rest.
+    /// A flush of gathered images has written those that no other thread writes, and is about to wait for the rest.
     FlushWaits,
-    /// The flush has waited, and another's write has failed: it is about to be tried again.
+    /// The flush has waited, and another thread's write has failed: the flush is about to try it again.
     FlushTriesAgain,
-    /// A table's roots have been read, and it is about to be the one that others find.
+    /// A table's roots have been read, and other threads are about to find the table.
     TableOpened,
 }
 
 #[cfg(test)]
 type Act = Box<dyn FnOnce() + Send>;
 
-/// What tests have left to be done at moments; in other builds nothing.
+/// The acts that tests have left at moments; empty in other builds.
 #[derive(Default)]
 pub(crate) struct Moments {
     #[cfg(test)]
@@ -64,7 +64,7 @@ impl std::fmt::Debug for Moments {
 }
 
 impl Moments {
-    /// This thread comes to a moment.
+    /// Notes that this thread has come to a moment.
     #[inline]
     pub fn come_to(&self, moment: Moment) {
         pause(Pause::Moment);
@@ -86,13 +86,13 @@ impl Moments {
         act();
     }
 
-    /// The next thread that comes to `moment` does this, once.
+    /// Leaves an act for the next thread that comes to `moment`, once.
     #[cfg(test)]
     pub fn at(&self, moment: Moment, act: impl FnOnce() + Send + 'static) {
         self.left.lock().push((moment, Box::new(act)));
     }
 
-    /// Whether all was done.
+    /// Returns whether all acts were performed.
     #[cfg(test)]
     pub fn passed(&self) -> bool {
         self.left.lock().is_empty()

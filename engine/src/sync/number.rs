@@ -3,8 +3,8 @@
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A small number for this thread, so that threads spread evenly over places of which each may take any. In a
-/// schedule it is the thread's number there: what ran in the process before must not matter.
+/// A small number for this thread, which spreads threads evenly over slots that any thread may use. In a schedule it is
+/// the thread's number there, as earlier threads of the process must not matter.
 pub(crate) fn thread_number() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     thread_local! {

@@ -1,8 +1,8 @@
 //! Creating, dropping, renaming and truncating tables.
 //!
-//! Each is one change for checkpoints (made inside the barrier) and one log record for recovery,
-//! which makes the same change again with [`Tables::apply`]. Trees are only destroyed while the
-//! barrier is closed: nobody, rollback and purge included, is in a tree then.
+//! Each is one change for checkpoints (made inside the barrier) and one log record. Recovery repeats the change from
+//! the record with [`Tables::apply`]. Trees are destroyed only while the barrier is closed: no thread, rollback and
+//! purge included, is in a tree then.
 
 use std::sync::Arc;
 
@@ -29,7 +29,9 @@ mod replay;
 #[cfg(test)]
 mod tests;
 
-/// The next numbers to give. Also the mutex of all changes of definitions.
+/// The next numbers to give.
+///
+/// Its mutex also guards all changes of definitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Numbers {
     pub table: TableId,
@@ -45,7 +47,7 @@ impl Default for Numbers {
     }
 }
 
-/// Takes a number of a kind that is never given again.
+/// Takes the next number of a kind; no number is given twice.
 fn take(next: &mut u32, kind: &str) -> Result<u32> {
     let number = *next;
     let none_left = || Error::TooLarge(format!("there is no number left for another {kind}"));
@@ -62,7 +64,7 @@ impl Numbers {
         take(&mut self.tree.0, "tree of a table").map(TreeId)
     }
 
-    /// Gives no number again that a definition has.
+    /// Moves the counters past the numbers of a definition.
     pub fn pass(&mut self, definition: &Definition) {
         self.table.0 = self.table.0.max(definition.id.0.saturating_add(1));
         for tree in definition.all_trees() {
@@ -71,14 +73,14 @@ impl Numbers {
     }
 }
 
-/// The tables of a database, to be changed as a whole.
+/// Creates, changes and removes the tables of a database.
 pub(crate) struct Tables {
     pub catalog: Catalog,
     pub registry: Arc<Registry>,
     pub numbers: Mutex<Numbers>,
 }
 
-/// Definitions are durable at once, whatever commits are.
+/// Makes a definition durable at once, whatever the durability of commits.
 fn durable(log: &Log, lsn: Lsn) -> Result<()> {
     let when = match is_planted(PlantedFault::DefinitionsLater) {
         false => Durability::SyncAtCommit,
@@ -87,19 +89,22 @@ fn durable(log: &Log, lsn: Lsn) -> Result<()> {
     log.durable(lsn, when)
 }
 
-/// What keeps no table from being dropped, though pages stay in use for it.
+/// Whether a table with this error can still be dropped; the pages that can't be found stay in use.
 fn is_damage(error: &Error) -> bool {
     matches!(error, Error::Corrupt { .. })
 }
 
-/// As [`is_damage`], where the log says already that the table is gone, or no program knows it any more: some space is
-/// less than the database.
+/// As [`is_damage`], but also for reads that fail: if the log has the drop already, or no program knows the table any
+/// more.
+///
+/// Lost space is then a smaller loss than the database.
 fn passes_gone(error: &Error) -> bool {
     is_damage(error) || cannot_be_read(error) && !is_planted(PlantedFault::NeedDroppedRoots)
 }
 
-/// Frees the pages of a tree whose table is gone: the log says so. Those that can't be found for damage, or
-/// for a read that fails, stay behind.
+/// Frees the pages of a tree whose table is gone, as the log says.
+///
+/// Pages that can't be read stay in use.
 fn destroy(tree: &Tree) -> Result<()> {
     match tree.destroy() {
         Err(error) if cannot_be_read(&error) => {
@@ -160,11 +165,11 @@ impl Tables {
             let made = self.create_trees(&mut definition)?;
             let record = match next_auto {
                 1 => DdlRecord::Create(definition.clone()),
-                // One record: a second that fails would leave the table without its counter.
+                // One record: if a second one failed, the table would have no counter.
                 next => DdlRecord::CreateCounted(definition.clone(), next),
             };
             let logged: Result<_> = (|| {
-                // It can fail, so it comes before the log has the table.
+                // This can fail, so it comes before the log has the table.
                 let early = !is_planted(PlantedFault::OpenCreatedLate);
                 let open = || self.registry.open(&definition, state.clone());
                 let table = early.then(open).transpose()?;
@@ -189,8 +194,11 @@ impl Tables {
         table.map_or_else(|| self.registry.table(name), Ok)
     }
 
-    /// Appends a change of a table's definition to the log, when nothing of the catalog must be read any more to
-    /// make it. Inside the barrier.
+    /// Appends a change of a table's definition to the log.
+    ///
+    /// Loads the pages of the catalog that the change needs before that.
+    ///
+    /// Must be called inside the barrier.
     fn append(&self, shared: &Shared, id: TableId, record: &DdlRecord) -> Result<Lsn> {
         if !is_planted(PlantedFault::LogBeforeRoots) {
             self.catalog.bring(id)?;
@@ -198,10 +206,11 @@ impl Tables {
         shared.log.append(KIND_DDL, &[&record.encode()?])
     }
 
-    /// Writes a table's definition into the catalog, and its change to the log. Where one of the two can't be, the
-    /// catalog has `before` again, or nothing: so what can fail does so before the log has the change. The log promises
-    /// its room before: on a full disk the way back might need a page, and find no room for one either. Inside the
-    /// barrier.
+    /// Writes a table's definition into the catalog, and its change to the log.
+    ///
+    /// If one of the two fails, the catalog gets `before` again, or nothing: all that can fail does so before the log
+    /// has the change. The log reserves room for the record first: on a full disk, restoring the catalog might need a
+    /// page, and find no room for it either. Must be called inside the barrier.
     fn change(
         &self,
         shared: &Shared,
@@ -258,7 +267,7 @@ impl Tables {
         durable(&shared.log, lsn)
     }
 
-    /// Changes what a conflict in a table does, from the next conflict on.
+    /// Sets how conflicts in a table are handled, from the next conflict on.
     pub fn set_locking(&self, shared: &Shared, name: &str, locking: Locking) -> Result<()> {
         let _numbers = self.numbers.lock();
         let id = self.registry.id_of(name)?;
@@ -279,8 +288,9 @@ impl Tables {
         durable(&shared.log, lsn)
     }
 
-    /// Gives a table's columns and indexes other names. Nothing else of it changes: who uses it goes on, and
-    /// snapshots are of the table as before.
+    /// Gives a table's columns and indexes other names.
+    ///
+    /// Nothing else changes: transactions go on using the table, and snapshots see it as before.
     pub fn set_names(&self, shared: &Shared, name: &str, names: &SchemaNames) -> Result<()> {
         let named = |schema: &TableSchema| match is_planted(PlantedFault::KeepOldNames) {
             true => Ok(schema.clone()),
@@ -291,7 +301,7 @@ impl Tables {
         })
     }
 
-    /// Changes what the program keeps with a table.
+    /// Changes the bytes that the embedding program keeps with a table.
     pub fn set_user(&self, shared: &Shared, name: &str, user: &[u8]) -> Result<()> {
         let changed = |schema: &TableSchema| {
             Ok(TableSchema {
@@ -302,7 +312,7 @@ impl Tables {
         self.change_schema(shared, name, changed, |id| DdlRecord::User(id, user.into()))
     }
 
-    /// Changes of a schema what rows, trees and snapshots do not depend on.
+    /// Changes a part of a schema that rows, trees and snapshots do not depend on.
     fn change_schema(
         &self,
         shared: &Shared,
@@ -329,8 +339,10 @@ impl Tables {
         durable(&shared.log, lsn)
     }
 
-    /// Drops a table. Of the transactions that use the table `own`, the caller answers for so many: where the name has
-    /// come to another table since, there is no such table.
+    /// Drops a table.
+    ///
+    /// `own`: the table that the caller means, and how many of its users are the caller's own. If the name belongs to
+    /// another table by now, the table is not found.
     pub fn remove_table(
         &self,
         shared: &Shared,
@@ -340,8 +352,10 @@ impl Tables {
         self.remove_passing(shared, name, own, is_damage, false)
     }
 
-    /// Drops a table when the database is opened: its pages that can't be read stay behind. Where the log has no room
-    /// for that, it does not say so: an opening that finds the table again drops it again.
+    /// Drops a table when the database is opened: its pages that can't be read stay in use.
+    ///
+    /// If the log has no room for the record, the drop is not logged: an opening that finds the table again drops it
+    /// again.
     pub fn remove_on_open(&self, shared: &Shared, name: &str) -> Result<()> {
         let unlogged = !is_planted(PlantedFault::NeedRoomToDrop);
         self.remove_passing(shared, name, None, passes_gone, unlogged)
@@ -374,7 +388,7 @@ impl Tables {
             let trees = self.trees_to_destroy(&definition, passes)?;
             let lsn = match self.append(shared, id, &DdlRecord::Drop(id)) {
                 Err(Error::NoSpace { .. }) if unlogged => {
-                    // Perhaps it was not the log that had no room.
+                    // The error may come from the catalog rather than the log.
                     self.catalog.bring(id)?;
                     tracing::warn!(name, "dropped, and the log has no room to say so");
                     None
@@ -393,7 +407,7 @@ impl Tables {
         }
     }
 
-    /// Fails where a prepared transaction that waits for its decision has used the table.
+    /// Fails if a prepared transaction without a decision has used the table.
     fn refuse_undecided(&self, id: TableId, name: &str) -> Result<()> {
         match self.registry.state(id) {
             Some(state) if state.has_prepared() => Err(Error::Busy(name.into())),
@@ -401,15 +415,16 @@ impl Tables {
         }
     }
 
-    /// Renames a table. `as_new`: it counts as made now.
+    /// Renames a table.
+    ///
+    /// With `as_new`, the table counts as created now.
     pub fn rename(&self, shared: &Shared, from: &str, to: &str, as_new: bool) -> Result<()> {
         let _numbers = self.numbers.lock();
         let id = self.registry.id_of(from)?;
         if self.registry.id_of(to).is_ok() {
             return Err(Error::Exists(to.into()));
         }
-        // Whoever drops the old table behind a copy would drop what a prepared transaction has
-        // changed in it.
+        // ALTER TABLE drops the old table behind a copy: with it would go the changes of a prepared transaction.
         self.refuse_undecided(id, from)?;
         let before = self.registry.definition(id)?;
         let definition = Definition {
@@ -432,7 +447,7 @@ impl Tables {
     pub fn truncate(&self, shared: &Shared, name: &str) -> Result<()> {
         let mut numbers = self.numbers.lock();
         let id = self.registry.id_of(name)?;
-        // One of one session may stand there for the session alone. The rows of the other would count in the new trees.
+        // A prepared transaction may have let go of a table of one session, and its rows would count in the new trees.
         self.refuse_undecided(id, name)?;
         let old = self.registry.definition(id)?;
         let mut definition = old.clone();
@@ -447,7 +462,7 @@ impl Tables {
                 let made = self.create_trees(&mut definition)?;
                 let record = DdlRecord::Truncate(definition.clone());
                 let logged: Result<_> = (|| {
-                    // It can fail, so it comes before the log has the change.
+                    // This can fail, so it comes before the log has the change.
                     let opened = TableTrees::open(self.registry.pool(), &definition)?;
                     let lsn = self.change(shared, Some(&old), &definition, &record)?;
                     Ok((opened, lsn))
@@ -465,7 +480,7 @@ impl Tables {
                     }
                 }
             })();
-        // Where nothing has happened, older snapshots are of the table as it is.
+        // If nothing has changed, older snapshots still see the table.
         if result.is_ok() || is_planted(PlantedFault::NewAnyway) {
             self.set_since_now(shared, id);
         }
@@ -473,8 +488,10 @@ impl Tables {
         durable(&shared.log, result?)
     }
 
-    /// The trees of a table that is to go. What can fail for a page that can't be read, or for an image that can't
-    /// be written, is done: it comes before the log has the change. Inside the barrier, which is closed.
+    /// The trees of a table that is to be dropped or emptied.
+    ///
+    /// Reads their roots and writes their images, since both can fail: that must come before the log has the change.
+    /// Must be called while the barrier is closed.
     fn trees_to_destroy(
         &self,
         definition: &Definition,
@@ -491,8 +508,7 @@ impl Tables {
         Ok(Ok(trees))
     }
 
-    /// A change that the log has must be made as a whole: where it fails on the way, the engine
-    /// stops, and the next opening makes it.
+    /// Stops the engine if a change fails that the log already has; the next opening then makes it.
     fn whole<T>(&self, change: Result<T>) -> Result<T> {
         self.or_stop("a logged change of a table's definition failed", change)
     }
@@ -504,21 +520,21 @@ impl Tables {
         })
     }
 
-    /// Snapshots taken before now are not of the table as it is from now on.
+    /// Makes the table too new for all snapshots taken before now.
     fn set_since_now(&self, shared: &Shared, id: TableId) {
         if let Some(state) = self.registry.state(id) {
             state.set_since(shared.transactions.pass());
         }
     }
 
-    /// Lets transactions into a table again.
+    /// Lets transactions use a table again.
     fn reopen(&self, id: TableId) {
         if let Some(state) = self.registry.state(id) {
             state.reopen();
         }
     }
 
-    /// Keeps transactions out of a table that none uses.
+    /// Keeps transactions out of a table; fails if a transaction other than the caller's uses it.
     fn close(&self, id: TableId, name: &str, own: u64) -> Result<()> {
         match self.registry.state(id) {
             Some(state) if state.close(own) => Ok(()),
@@ -527,7 +543,9 @@ impl Tables {
         }
     }
 
-    /// Makes the trees of a definition and notes their roots in it. Inside the barrier.
+    /// Creates the trees of a definition and notes their roots in it.
+    ///
+    /// Must be called inside the barrier.
     fn create_trees(&self, definition: &mut Definition) -> Result<Vec<Tree>> {
         let mut made: Vec<Tree> = Vec::new();
         for root in definition.trees.iter_mut().chain(&mut definition.large) {
@@ -545,24 +563,30 @@ impl Tables {
         Ok(made)
     }
 
-    /// Frees trees that were made in vain, of which each is its root and no more. In the same stay in the barrier.
+    /// Frees new trees, each of which is only its root, after an error.
+    ///
+    /// Must be called in the same stay inside the barrier.
     fn free_made(&self, made: &[Tree]) {
         for tree in made {
-            // No checkpoint needs an image of a page that was made since it began.
+            // No checkpoint needs an image of a page that was created since it began.
             if let Err(error) = self.registry.pool().free(tree.root()) {
                 tracing::warn!("a page of a table that was not made stays in use: {error}");
             }
         }
     }
 
-    /// Takes a table out of registry and catalog, and frees the pages of its trees. Nobody else is in one.
+    /// Removes a table from registry and catalog, and frees the pages of its trees.
+    ///
+    /// No other thread is in a tree.
     fn remove(&self, definition: &Definition, trees: &[Arc<Tree>]) -> Result<()> {
         self.registry.remove(definition);
         self.catalog.remove(definition.id)?;
         trees.iter().try_for_each(|tree| destroy(tree))
     }
 
-    /// Gives a table the new, empty trees of `definition`, and frees the old ones. Nobody else is in a tree.
+    /// Gives a table the new, empty trees of `definition`, and frees the old ones.
+    ///
+    /// No other thread is in a tree.
     fn replace_trees(
         &self,
         definition: &Definition,

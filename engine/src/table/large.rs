@@ -1,11 +1,10 @@
-//! Large values: columns, or whole rows, that stand outside the clustered tree.
+//! Large values: columns, or whole rows, that are stored outside the clustered tree.
 //!
-//! Each table that can need it has a tree for them. Key: value number (u64, big-endian), chunk
-//! number (u32, big-endian); value: a frozen record with up to [`CHUNK`] bytes. A value is
-//! written once and never changed, so it has no versions: it goes when the row version that made
-//! it is rolled back, or when no snapshot sees the last version that refers to it any more. The
-//! transaction layer keeps a note for each of the two and calls [`free`] then. `row/large_format.rs` says how keys and notes
-//! look.
+//! Each table that can need it has a tree for them. Key: value number (u64, big-endian), chunk number (u32,
+//! big-endian); value: a frozen record with up to [`CHUNK`] bytes. A value is written once and never changed, so it has
+//! no versions. It is freed when the row version that made it is rolled back, or when no snapshot sees the last version
+//! that refers to it. The transaction layer keeps a note for each of the two cases, and then calls [`free`].
+//! `row/large_format.rs` describes the keys and notes.
 
 use super::open_table::{Table, TableTrees};
 use crate::error::{Error, Result};
@@ -22,7 +21,7 @@ use crate::{fallible, knobs};
 
 pub(crate) use crate::row::large_format::{chunks, id_of, key, note, read_note};
 
-/// Whether some row of a schema may need the tree.
+/// Whether a row of this schema may need the tree.
 pub(crate) fn can_need(layout: &Layout) -> bool {
     use crate::row::ColumnType::*;
     let longest = layout.columns.iter().fold(0u64, |sum, c| {
@@ -33,7 +32,7 @@ pub(crate) fn can_need(layout: &Layout) -> bool {
             Large { max } => max,
         })
     });
-    // Two bytes of offset, two bits of bitmap a column.
+    // At most two bytes of offset and two bits of bitmaps per column.
     let head = 8 + 3 * layout.columns.len() as u64;
     longest.saturating_add(head) > knobs::in_row_limit() as u64
 }
@@ -52,7 +51,9 @@ fn tree_of(trees: &TableTrees) -> Result<&Tree> {
         .ok_or_else(|| Error::Internal("the table has no tree for large values".into()))
 }
 
-/// Writes a value for a transaction, which forgets it on rollback. Not inside the barrier.
+/// Writes a value for a transaction, whose rollback removes it.
+///
+/// Must not be called inside the barrier.
 pub(crate) fn write(
     txn: &mut TreeTransaction,
     transactions: &TransactionManager,
@@ -82,7 +83,7 @@ pub(crate) fn write(
     Ok(value)
 }
 
-/// Writes a value for good (replay).
+/// Writes a value without a transaction (replay).
 pub(crate) fn write_frozen(table: &Table, trees: &TableTrees, bytes: &[u8]) -> Result<LargeRef> {
     let tree = tree_of(trees)?;
     let value = LargeRef {
@@ -96,7 +97,9 @@ pub(crate) fn write_frozen(table: &Table, trees: &TableTrees, bytes: &[u8]) -> R
     Ok(value)
 }
 
-/// Removes a value. Inside the barrier. Does nothing when it is gone already.
+/// Removes a value; does nothing if it is gone already.
+///
+/// Must be called inside the barrier.
 pub(crate) fn free(tree: &Tree, value: LargeRef) -> Result<()> {
     for chunk in 0..chunks(value.len)? {
         tree.modify(&key(value.id, chunk), 0, 0, |old, _| match old {
@@ -107,8 +110,7 @@ pub(crate) fn free(tree: &Tree, value: LargeRef) -> Result<()> {
     Ok(())
 }
 
-/// Shows the first `limit` bytes of a value in pieces, in order, until `look` says that it has seen
-/// enough, which is `false`.
+/// Calls `look` with the first `limit` bytes of a value in pieces, in order, until it returns false.
 fn walk(
     trees: &TableTrees,
     value: LargeRef,
@@ -127,7 +129,9 @@ fn walk(
     Ok(())
 }
 
-/// As [`walk`], for a value that may be gone, or going. How many bytes were looked for and are not there.
+/// As [`walk`], for a value that may be gone, or be freed meanwhile.
+///
+/// Returns how many of the bytes are missing.
 fn walk_what_is_there(
     trees: &TableTrees,
     value: LargeRef,
@@ -156,7 +160,7 @@ fn walk_what_is_there(
     Ok(want.saturating_sub(got))
 }
 
-/// Puts the first `limit` bytes of a value into `out`, after what is there.
+/// Appends the first `limit` bytes of a value to `out`.
 pub(crate) fn read(
     trees: &TableTrees,
     value: LargeRef,
@@ -173,8 +177,10 @@ pub(crate) fn read(
     })
 }
 
-/// The first `limit` bytes of a value, for who has neither a lock nor a snapshot that keeps it; `None` where it is
-/// gone. While a table is open no number of a value is given twice, so what is found is of this one.
+/// The first `limit` bytes of a value; `None` if it is gone.
+///
+/// For readers without a lock or snapshot that keeps the value. An open table gives no value number twice, so bytes
+/// that are found belong to this value.
 pub(crate) fn read_if_there(
     trees: &TableTrees,
     value: LargeRef,
@@ -190,12 +196,12 @@ pub(crate) fn read_if_there(
     Ok((missing == 0).then_some(bytes))
 }
 
-/// Reads all of a value, for who wants to know that it can be read.
+/// Reads all of a value, to check that it can be read.
 pub(crate) fn pass_over(trees: &TableTrees, value: LargeRef) -> Result<()> {
     walk(trees, value, u64::MAX, |_| true)
 }
 
-/// Whether a value is these bytes.
+/// Whether a value has exactly these bytes.
 pub(crate) fn is(trees: &TableTrees, value: LargeRef, bytes: &[u8]) -> Result<bool> {
     let mut rest = bytes;
     let mut same = value.len == bytes.len() as u64;
@@ -209,7 +215,7 @@ pub(crate) fn is(trees: &TableTrees, value: LargeRef, bytes: &[u8]) -> Result<bo
     Ok(same)
 }
 
-/// When a payload is of a row that stands outside as a whole, replaces it by the row's own.
+/// If a payload refers to a row that is stored outside as a whole, replaces it by that row's payload.
 pub(crate) fn bring_inside(trees: &TableTrees, payload: &mut Vec<u8>) -> Result<()> {
     if let Some(value) = payload::outside_row(payload) {
         payload.clear();
@@ -218,7 +224,7 @@ pub(crate) fn bring_inside(trees: &TableTrees, payload: &mut Vec<u8>) -> Result<
     Ok(())
 }
 
-/// What a row payload (as it stands in the tree) refers to.
+/// Appends the large values that a row payload refers to, as it is stored in the tree.
 pub(crate) fn references(
     layout: &Layout,
     trees: &TableTrees,
@@ -243,9 +249,10 @@ pub(crate) fn references(
     Ok(())
 }
 
-/// The columns to move outside, so that a measured row fits: the longest first, those that
-/// indexes use last. `encoder.outside` gets placeholders of full size; returns the columns. Of a value that
-/// stands outside already `row` may have only what indexes need: it is left where it is.
+/// The columns to move outside, so that a measured row fits: the longest first, those that indexes use last.
+///
+/// Sets `encoder.outside` of these columns to placeholders of full size. Skips values that are stored outside already:
+/// of these, `row` may have only the part that indexes need.
 pub(crate) fn choose(
     layout: &Layout,
     row: &[Value<'_>],
@@ -279,8 +286,9 @@ pub(crate) fn choose(
     Ok(moved)
 }
 
-/// The values of a row, those outside read into `buffers` as far as indexes need them (or
-/// whole, when `whole`).
+/// The values of a row.
+///
+/// Reads those outside into `buffers`: as much as indexes need, or all with `whole`.
 pub(crate) fn values<'a>(
     layout: &Layout,
     trees: &TableTrees,
@@ -295,7 +303,7 @@ pub(crate) fn values<'a>(
     needed_values(layout, trees, row, needed, buffers)
 }
 
-/// As [`values`], of those outside as much as is `needed` of a column.
+/// As [`values`], with as much of each outside value as `needed` says of its column.
 pub(crate) fn needed_values<'a>(
     layout: &Layout,
     trees: &TableTrees,

@@ -75,20 +75,23 @@ fn no_index(index: IndexId) -> Error {
 pub(crate) enum WholeKey {
     Yes,
     No,
-    /// It has collated parts, of which only the collation knows the end.
+    /// It has collated parts: only the collation knows where these end.
     Unknown,
 }
 
-/// An open table. Cheap to share; stays valid until the table is dropped, after which every
-/// operation returns [`Error::NotFound`], or until the database is closed: transactions of another one, or
-/// of the next opening, refuse it with [`Error::Invalid`]. While it is truncated, and for a moment where it
-/// can't be dropped, transactions that come to it get [`Error::Busy`].
+/// An open table.
+///
+/// Cheap to share.
+///
+/// Valid until the table is dropped: then every operation returns [`Error::NotFound`]. Or until the database is closed:
+/// transactions of another database, or of the next opening, refuse it with [`Error::Invalid`]. While a truncate or a
+/// drop is under way, transactions that begin to use it get [`Error::Busy`].
 pub struct Table {
     id: TableId,
-    /// Of its database, as it is open now.
+    /// The pool of its database in the present opening.
     pool: Arc<PoolWithThreads>,
     name: RwLock<String>,
-    /// Other names may come to its columns and indexes.
+    /// Changes when columns or indexes are renamed.
     schema: RwLock<Arc<TableSchema>>,
     pub(crate) layout: Layout,
     pub(crate) trees: ArcSwap<TableTrees>,
@@ -143,7 +146,7 @@ impl Table {
         self.id
     }
 
-    /// Whether it is a table of the open database with this pool.
+    /// Whether the table belongs to the open database with this pool.
     #[inline]
     pub(crate) fn is_of(&self, pool: &Arc<PoolWithThreads>) -> bool {
         Arc::ptr_eq(&self.pool, pool)
@@ -158,7 +161,7 @@ impl Table {
         name.clone_into(&mut self.name.write());
     }
 
-    /// The schema it was created with, with the present names of its columns and indexes.
+    /// The table's schema, with the present names of its columns and indexes.
     pub fn schema(&self) -> Arc<TableSchema> {
         Arc::clone(&self.schema.read())
     }
@@ -176,13 +179,14 @@ impl Table {
         self.layout.key(index).ok_or_else(|| no_index(index))
     }
 
-    /// Encodes the first `values.len()` parts of an index's key for [`crate::Cursor::seek`], or
-    /// a whole clustered key (index 0) for [`crate::Transaction::get`], `update` and `delete`.
-    /// A prefix part takes the whole value and cuts it. The clustered key of a table without a
-    /// primary key is one [`Value::UInt`], the row id.
+    /// Encodes the first `values.len()` parts of an index's key for [`crate::Cursor::seek`].
     ///
-    /// What is longer than any key comes cut behind that length: no key is found by it, and all
-    /// keys compare with it as with the whole.
+    /// With all parts of index 0: a whole clustered key for [`crate::Transaction::get`], `update` and `delete`. A
+    /// prefix part takes the whole value and cuts it. The clustered key of a table without a primary key is one
+    /// [`Value::UInt`], the row id.
+    ///
+    /// A key longer than the longest possible one is cut one byte behind that length: no stored key equals it, and all
+    /// stored keys compare with it as with the whole.
     ///
     /// # Errors
     /// `Error::NotFound` for an unknown index; `Error::Invalid` for too many values, or a value
@@ -205,7 +209,7 @@ impl Table {
         out: &mut Vec<u8>,
     ) -> Result<()> {
         out.clear();
-        // What most keys are: one integer, without a call.
+        // The most frequent case, without a call: a key of one integer.
         if let (0, [value], [part]) = (index, values, &self.layout.clustered.parts[..]) {
             if let Some(int) = part.plain_int(*value) {
                 int.put(out);
@@ -252,7 +256,7 @@ impl Table {
         check_key(out)
     }
 
-    /// Whether `key` is a whole key, of which a unique index has one entry at most.
+    /// Whether `key` is a whole key of a unique index, which then has at most one entry for it.
     pub(crate) fn whole_key(&self, index: IndexId, key: &[u8]) -> WholeKey {
         let Some(layout) = self.layout.key(index) else {
             return WholeKey::No;
@@ -289,24 +293,24 @@ impl Table {
         self.layout.covers(index, column)
     }
 
-    /// Where [`crate::Cursor::number`] finds a column; `None` when it must be read otherwise. For a
-    /// cursor that returns rows the index is 0.
+    /// Where [`crate::Cursor::number`] finds a column; `None` if it must be read in another way.
+    ///
+    /// For a cursor that returns rows the index is 0.
     pub fn number_place(&self, index: IndexId, column: usize) -> Option<NumberPlace> {
         self.layout.number_place(index, column)
     }
 
-    /// Where [`crate::Cursor::text`] finds a column, for index-only cursors; `None` when it must be
-    /// read otherwise.
+    /// Where [`crate::Cursor::text`] finds a column, for index-only cursors; `None` if it must be read in another way.
     pub fn text_place(&self, index: IndexId, column: usize) -> Option<TextPlace> {
         self.layout.text_place(index, column)
     }
 
-    /// About how many rows there are: the count of committed inserts less deletes.
+    /// The approximate number of rows: committed inserts less deletes.
     pub fn estimate_rows(&self) -> u64 {
         self.state.rows().max(0) as u64
     }
 
-    /// Whether a prepared transaction that waits for its decision has used the table.
+    /// Whether a prepared transaction without a decision has used the table.
     pub fn has_prepared(&self) -> bool {
         self.state.has_prepared()
     }
@@ -316,12 +320,14 @@ impl Table {
         self.state.next_auto()
     }
 
-    /// Takes `n` values v, v + increment, … of the form offset + k × increment, not smaller than
-    /// the counter; returns the first. The counter moves an increment past the last. Values are not given
-    /// back by rollback. With an `offset` of 0 or beyond `increment` it counts as 1.
+    /// Reserves `n` values v, v + increment, … of the form offset + k × increment, not less than the counter; returns
+    /// the first.
+    ///
+    /// The counter moves an increment past the last. A rollback does not give values back. An `offset` of 0, or beyond
+    /// `increment`, counts as 1.
     ///
     /// # Errors
-    /// `Error::TooLarge` when the first value would pass `max`, or be 2^64 - 1, behind which no counter can stand.
+    /// `Error::TooLarge` when the first value would pass `max`, or be 2^64 - 1, which the counter can't pass.
     pub fn reserve_auto_increment(
         &self,
         n: u64,
@@ -332,15 +338,17 @@ impl Table {
         self.state.reserve_auto(n, increment, offset, max)
     }
 
-    /// Gives back values from `next` on that [`Table::reserve_auto_increment`] reserved and that
-    /// were not used. `reserved_end` is where the counter stood after it, an increment behind the
-    /// last value; if it stands elsewhere by now, the values stay unused.
+    /// Gives back unused values from `next` on that [`Table::reserve_auto_increment`] has reserved.
+    ///
+    /// `reserved_end` is the counter after that call, an increment behind the last value. If the counter has changed
+    /// since, the values stay unused.
     pub fn return_auto_increment(&self, next: u64, reserved_end: u64) {
         self.state.return_auto(next, reserved_end);
     }
 
-    /// Makes the counter at least `value` (after a row came with an explicit value, pass that
-    /// value + 1). Becomes durable with the next commit that changes the table.
+    /// Makes the counter at least `value`: after an insert of an explicit value, pass that value + 1.
+    ///
+    /// Becomes durable with the next commit that changes the table.
     pub fn set_auto_increment_at_least(&self, value: u64) {
         self.state.raise_auto(value);
     }
@@ -355,7 +363,7 @@ impl std::fmt::Debug for Table {
     }
 }
 
-/// Refuses keys that trees don't take.
+/// Refuses keys that are too long for trees.
 #[inline]
 pub(crate) fn check_key(key: &[u8]) -> Result<()> {
     if key.len() > MAX_KEY {
@@ -372,7 +380,7 @@ fn too_long() -> Error {
     ))
 }
 
-/// The greatest key of a tree, deleted or not; false when it has none.
+/// The greatest key of a tree, deleted or not; false if the tree is empty.
 fn last_key(tree: &Tree, key: &mut Vec<u8>) -> Result<bool> {
     let mut image = LeafImage::new();
     if !tree.copy_leaf(Position::Last, &mut image)? || image.count() == 0 {

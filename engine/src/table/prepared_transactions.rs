@@ -1,9 +1,9 @@
-//! Prepared transactions: under which names, whose they are, and what is to be known of each.
+//! The names of prepared transactions, and the detached ones among them.
 //!
-//! While its session has it, a prepared transaction is known here by its name alone, so that no other
-//! takes the same. Once detached it stands here itself, until it is committed or rolled back by name,
-//! or the database closes; the next opening makes it again from the log (`recovery/`). How a transaction
-//! comes here is in `prepared`.
+//! While a session holds a prepared transaction, this list has only its name, so that no other transaction takes the
+//! same. Once detached, the list holds the transaction itself, until it is committed or rolled back by name, or the
+//! database is closed; the next opening restores it from the log (`recovery/`). `session/prepared.rs` puts transactions
+//! here.
 
 use std::collections::BTreeMap;
 
@@ -18,39 +18,41 @@ use crate::txn::Xid;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Prepared {
-    /// Its name.
+    /// The coordinator's name for it.
     pub xid: Xid,
-    /// Whether no transaction object has it, so that it can be ended by its name.
+    /// Whether no session holds it, so that it can be ended by its name.
     pub detached: bool,
 }
 
-/// What a prepared transaction uses.
+/// The tables that a prepared transaction uses.
 pub(crate) struct PreparedUse {
     pub xid: Xid,
     pub used: SmallVec<[TableUse; 4]>,
     pub changed_in_quarantine: Option<Box<dyn ChangedInQuarantine>>,
 }
 
-/// What a prepared transaction has changed in quarantined tables, which is kept elsewhere
-/// (`recovery/undecided.rs`).
+/// The changes of a prepared transaction in quarantined tables, which `recovery/undecided.rs` stores.
 pub(crate) trait ChangedInQuarantine: Send + Sync {
-    /// The log is about to say that the transaction commits.
+    /// Called before the log gets the transaction's commit.
     fn commits(&mut self) -> Result<()>;
 
-    /// The log is about to say that it rolls back.
+    /// Called before the log gets the transaction's rollback.
     fn rolls_back(&mut self) -> Result<()>;
 }
 
-/// A prepared transaction that nobody has. It is known here by how it ends: as a whole it has what all transactions
-/// share, and so this list.
+/// A prepared transaction that no session holds.
+///
+/// A trait, since a transaction holds what all transactions share, and that holds this list.
 pub(crate) trait Detached: Send {
-    /// Commits it. Where that fails it is still prepared, and goes back to the list when it is dropped.
+    /// Commits it.
+    ///
+    /// If that fails it is still prepared, and goes back to the list when it is dropped.
     fn commit(&mut self) -> Result<()>;
 
-    /// Rolls it back; otherwise as [`Detached::commit`].
+    /// Rolls it back; otherwise like [`Detached::commit`].
     fn rollback(&mut self) -> Result<()>;
 
-    /// Leaves it as it is, for the next opening.
+    /// Leaves it prepared, for the next opening.
     fn leave_for_recovery(&mut self);
 }
 
@@ -62,9 +64,9 @@ pub(crate) struct PreparedTransactions {
 
 #[derive(Default)]
 struct Entries {
-    /// `None`: somebody has it.
+    /// `None`: a session holds it, or is ending it.
     by_name: BTreeMap<Xid, Option<Box<dyn Detached>>>,
-    /// The database is being closed: what is left belongs to the next opening.
+    /// The database is being closed: the remaining ones are left to the next opening.
     closed: bool,
 }
 
@@ -84,7 +86,7 @@ impl PreparedTransactions {
         self.entries.lock().by_name.remove(xid);
     }
 
-    /// Keeps a transaction, or gives it back when the database is closed.
+    /// Stores a transaction; returns it if the database is being closed.
     pub(crate) fn keep_detached(
         &self,
         xid: Xid,
@@ -98,7 +100,7 @@ impl PreparedTransactions {
         Ok(())
     }
 
-    /// Takes a detached transaction, to end it.
+    /// Removes a detached transaction from the list, so that the caller can end it.
     pub fn claim(&self, xid: &Xid) -> Result<Box<dyn Detached>> {
         let taken = self
             .entries
@@ -112,7 +114,7 @@ impl PreparedTransactions {
         })
     }
 
-    /// All of them, by name.
+    /// All prepared transactions, by name.
     pub fn list(&self) -> Vec<Prepared> {
         let entries = self.entries.lock();
         let listed = entries.by_name.iter().map(|(xid, transaction)| Prepared {
@@ -122,7 +124,7 @@ impl PreparedTransactions {
         listed.collect()
     }
 
-    /// Lets go of all, as they are: the next opening makes them again.
+    /// Leaves all detached transactions prepared: the next opening restores them.
     pub fn close(&self) {
         let left = {
             let mut entries = self.entries.lock();

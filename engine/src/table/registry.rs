@@ -1,8 +1,7 @@
 //! The tables of an open database, by name, by number, and by the numbers of their trees.
 //!
-//! All definitions are in memory, packed. A table is opened when it is used, and stays open while somebody
-//! has it; of those that nobody has, some stay open, which were used last. Rollback and purge find
-//! trees here.
+//! All definitions are in memory, packed. A table is opened at its first use, and stays open while it is in use. Of the
+//! unused tables, those used last stay open. Rollback and purge find trees here.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
@@ -46,7 +45,7 @@ struct Tables {
     by_name: BTreeMap<String, TableId>,
     by_id: BTreeMap<TableId, Entry>,
     by_tree: HashMap<TreeId, TableId>,
-    /// Tables that were opened, and may be open still, as they are to be looked at for closing.
+    /// Tables that were opened, and may still be open, in the order in which they are checked for closing.
     opened: VecDeque<TableId>,
 }
 
@@ -54,13 +53,13 @@ struct Entry {
     definition: PackedDefinition,
     counted: Counted,
     table: Option<Arc<Table>>,
-    /// The table was asked for since it was last looked at for closing.
+    /// Set when the table is asked for; cleared when it is checked for closing.
     used: AtomicBool,
-    /// Why nobody can use it: see `recovery/quarantine.rs`.
+    /// Why no session can use the table: see `recovery/quarantine.rs`.
     refused: Option<Box<Error>>,
 }
 
-/// What is known of a table without reading anything.
+/// State of a table in the registry.
 enum Look {
     Gone,
     Open(Arc<Table>),
@@ -68,7 +67,7 @@ enum Look {
 }
 
 impl Tables {
-    /// Closes tables that nobody has, and nobody has asked for lately, if many are open.
+    /// Closes tables that are not in use, and were not asked for lately, if many are open.
     fn close_unused(&mut self) {
         for _ in 0..knobs::tables_looked_at() {
             if self.opened.len() < knobs::most_tables_open()
@@ -82,12 +81,12 @@ impl Tables {
             let Some(entry) = self.by_id.get_mut(&id) else {
                 continue;
             };
-            // Whoever takes another reference holds the lock of the tables, which the caller has.
+            // Only a holder of the lock of the tables takes another reference, and the caller has it.
             let is_unused = |table: &Arc<Table>| Arc::strong_count(table) == 1;
             match &entry.table {
                 None => {}
-                // Who drops or truncates it holds its trees alone: opened anew, it would have others, that know
-                // nothing of their end.
+                // A drop or truncate holds only the table's trees. The table opened anew would have other tree objects,
+                // which would not know that the trees are destroyed.
                 Some(_)
                     if entry.counted.state().is_closed()
                         && !is_planted(PlantedFault::CloseLeaving) =>
@@ -121,7 +120,7 @@ impl Registry {
         }
     }
 
-    /// The pool that trees are opened in.
+    /// The pool in which trees are opened.
     pub fn pool(&self) -> &Arc<PoolWithThreads> {
         &self.pool
     }
@@ -132,7 +131,7 @@ impl Registry {
         Table::open(&self.pool, definition, state, collations).map(Arc::new)
     }
 
-    /// Adds a table that exists on disk, and may be open.
+    /// Adds a table that exists on disk; `table`: the table, if it is open.
     pub fn add(
         &self,
         definition: &Definition,
@@ -163,13 +162,13 @@ impl Registry {
         );
     }
 
-    /// What a table is called in a message: by its name, where that can be told.
+    /// The table's name for messages; its number if the definition can't be read.
     pub fn name_told(&self, id: TableId) -> String {
         let definition = self.definition(id);
         definition.map_or_else(|_| id.to_string(), |definition| definition.name)
     }
 
-    /// From now on the table can only be dropped or emptied; whoever wants to use it gets `error`.
+    /// Quarantines a table: from now on it can only be dropped or truncated, and every other use returns `error`.
     pub fn refuse(&self, id: TableId, error: Error) {
         if let Some(entry) = self.tables.write().by_id.get_mut(&id) {
             entry.table = None;
@@ -177,12 +176,12 @@ impl Registry {
         }
     }
 
-    /// Nothing of the table is changed any more, if it is there, until it is dropped or has other trees.
+    /// Keeps all changes away from a table, if it exists, until it is dropped or truncated.
     pub fn leave_alone(&self, id: TableId) {
         self.refuse(id, no_table(id));
     }
 
-    /// Whether a table is there and refused: because it is quarantined, or because it is left alone.
+    /// Whether a table exists and is refused: because it is quarantined, or by [`Registry::leave_alone`].
     pub fn is_refused(&self, id: TableId) -> bool {
         let tables = self.tables.read();
         tables
@@ -191,7 +190,7 @@ impl Registry {
             .is_some_and(|entry| entry.refused.is_some())
     }
 
-    /// The tables in which rollback has met damage since this was last asked.
+    /// The tables in which rollback has met damage since the last call.
     pub fn take_damaged(&self) -> BTreeMap<TableId, Error> {
         std::mem::take(&mut self.damaged.lock())
     }
@@ -203,10 +202,11 @@ impl Registry {
         }
     }
 
-    /// Takes a table out: nobody finds it or its trees any more.
+    /// Removes a table: no lookup finds it or its trees after this.
     pub fn remove(&self, definition: &Definition) {
         let state = self.state(definition.id);
-        // Who opens it meanwhile would have trees that know nothing of their end.
+        // A thread that opened the table meanwhile would have tree objects that do not know that the trees are
+        // destroyed.
         let _unopened = state.as_ref().map(|state| state.opening.lock());
         let mut tables = self.tables.write();
         if let Some(gone) = tables.by_id.remove(&definition.id) {
@@ -218,10 +218,12 @@ impl Registry {
         }
     }
 
-    /// Puts a changed definition (names, trees) in the place of the present one. `trees`: its trees, if they are open.
+    /// Replaces a definition after a change of names or trees.
+    ///
+    /// `trees`: the new trees, if they are open.
     pub fn replace(&self, definition: Definition, trees: Option<TableTrees>) -> Result<()> {
         let state = self.state(definition.id);
-        // Who opens it meanwhile would do so by the definition that goes.
+        // A thread that opened the table meanwhile would use the old definition.
         let _unopened = state.as_ref().map(|state| state.opening.lock());
         let mut tables = self.tables.write();
         let tables = &mut *tables;
@@ -252,7 +254,7 @@ impl Registry {
             tables.by_tree.insert(tree.id, definition.id);
         }
         if before.trees != definition.trees {
-            // Other trees, without any rows.
+            // The new trees are empty, so no damage remains.
             entry.refused = None;
         }
         entry.definition = packed;
@@ -296,7 +298,7 @@ impl Registry {
         tables.by_id.get(&id).map(|e| e.counted.state().clone())
     }
 
-    /// What a conflict in a tree's table does.
+    /// How conflicts in the table of a tree are handled.
     fn locking_of(&self, tree: TreeId) -> Locking {
         let tables = self.tables.read();
         let id = tables.by_tree.get(&tree);
@@ -304,12 +306,12 @@ impl Registry {
             .map_or(Locking::Pessimistic, |entry| entry.definition.locking())
     }
 
-    /// What a conflict in a table does.
+    /// How conflicts in a table are handled.
     pub fn locking(&self, name: &str) -> Result<Locking> {
         Ok(self.definition(self.id_of(name)?)?.locking)
     }
 
-    /// Calls `f` with every table's number, its rows, and its next auto-increment value, in the order of the numbers.
+    /// Calls `f` with every table's number, rows and next auto-increment value, in the order of the numbers.
     pub fn each_counted(&self, mut f: impl FnMut(TableId, i64, u64)) {
         for (&id, entry) in &self.tables.read().by_id {
             let (rows, next_auto) = entry.counted.numbers();
@@ -317,13 +319,13 @@ impl Registry {
         }
     }
 
-    /// The table of a name.
+    /// The table with this name.
     pub fn table(&self, name: &str) -> Result<Arc<Table>> {
         let id = self.id_of(name)?;
         self.table_of(id)?.ok_or_else(|| no_table(name))
     }
 
-    /// Looks whether a table is there, and open.
+    /// Finds out whether a table exists and is open.
     fn look(&self, id: TableId) -> Result<Look> {
         Ok(match self.tables.read().by_id.get(&id) {
             None => Look::Gone,
@@ -345,14 +347,14 @@ impl Registry {
         })
     }
 
-    /// The table of a number, opened if need be.
+    /// The table with this number; opens it if necessary.
     pub fn table_of(&self, id: TableId) -> Result<Option<Arc<Table>>> {
         let state = match self.look(id)? {
             Look::Gone => return Ok(None),
             Look::Open(table) => return Ok(Some(table)),
             Look::Closed(state) => state,
         };
-        // What is read from disk may take its time: who wants another table does not wait for that.
+        // Reading from disk takes time: requests for other tables must not wait for it.
         let _opening = state.opening.lock();
         match self.look(id)? {
             Look::Gone => return Ok(None),
@@ -369,7 +371,7 @@ impl Registry {
         };
         let tables = &mut *tables;
         tables.close_unused();
-        // It is still there: who takes it out waits until it is open.
+        // The table still exists: a drop waits for the lock `opening`.
         let Some(entry) = tables.by_id.get_mut(&id) else {
             return Ok(None);
         };
@@ -378,11 +380,13 @@ impl Registry {
         Ok(entry.table.clone())
     }
 
-    /// The trees of a table that is to go, opened if need be. Where the table can't be used, those whose root can be
-    /// read: the pages of the others are lost space, where the error `passes`.
+    /// The trees of a table that is to be dropped or emptied; opens them if necessary.
+    ///
+    /// If the table can't be used: those whose root can be read. The pages of the others stay in use if `passes`
+    /// accepts the error.
     ///
     /// # Errors
-    /// I/O errors that don't pass.
+    /// I/O errors that `passes` does not accept.
     pub fn trees_to_destroy(
         &self,
         definition: &Definition,
@@ -397,7 +401,7 @@ impl Registry {
         let mut trees = Vec::new();
         for root in definition.all_trees() {
             let open = || Tree::open(&self.pool, root.id, root.root);
-            // A read that fails is tried once more: what is not found now is nobody's for ever.
+            // Tries a failed read once more: pages that are not found here are never freed.
             let opened = open().or_else(|error| match cannot_be_read(&error) {
                 true => open(),
                 false => Err(error),
@@ -432,7 +436,7 @@ impl Registry {
         Ok(())
     }
 
-    /// The table with this tree, opened if need be.
+    /// The table with this tree; opens it if necessary.
     pub fn table_of_tree(&self, tree: TreeId) -> Result<Option<Arc<Table>>> {
         let id = self.tables.read().by_tree.get(&tree).copied();
         match id {
@@ -449,7 +453,7 @@ impl Registry {
         Ok(())
     }
 
-    /// A tree of a table that can be changed, opened if need be.
+    /// A tree of a table that is not refused; opens the table if necessary.
     fn find(&self, tree: TreeId) -> Result<Option<Arc<Tree>>> {
         let id = {
             let tables = self.tables.read();
@@ -489,7 +493,7 @@ impl UndoOwner for Registry {
     }
 
     fn note_is_lost(&self, note: &[u8], error: &Error) {
-        // No row refers to the value, so the table has the state of its last commit.
+        // No row refers to the value, so the table still has its last committed state.
         let tree = large::read_note(note).map(|(tree, _)| tree).ok();
         let id = tree.and_then(|tree| self.tables.read().by_tree.get(&tree).copied());
         let table = id.and_then(|id| self.definition(id).ok());
@@ -528,7 +532,7 @@ impl UndoOwner for Registry {
         }
         let trees = table.trees.load();
         if trees.clustered.id() != tree {
-            // Replay derives entries from rows. Those of other indexes have the row's key in theirs.
+            // Replay derives entries from rows. Entries of non-unique indexes contain the row's key.
             let index = trees.indexes.iter().position(|index| index.id() == tree);
             return Ok(match index {
                 Some(n) if table.layout.indexes[n].unique => Replayed::Again,
@@ -547,14 +551,15 @@ impl UndoOwner for Registry {
     }
 }
 
-/// The payload of a row that is about to be restored, as the log keeps it: with all values inside, but for those that
-/// the row which stands there now has outside, too. In the log such a value is as in the row before.
+/// The payload of a row that rollback is about to restore, in the form of the log: with all values inside.
+///
+/// Except for those that the present row has outside, too: in the log, such a value is "as in the row before".
 fn restored_row(table: &Table, trees: &TableTrees, key: &[u8], stored: &[u8]) -> Result<Vec<u8>> {
     let mut payload = stored.to_vec();
     large::bring_inside(trees, &mut payload)?;
     let row = RowRef::new(&table.layout, key, &payload)?;
     let now = replay::read_live(&trees.clustered, key)?;
-    // What stands outside as a whole has no values of its own to compare.
+    // A row that is stored outside as a whole has no separate values to compare.
     let now = now.filter(|now| payload::outside_row(now).is_none());
     let mut encoder = RowEncoder::default();
     encoder.begin(table.layout.columns.len());

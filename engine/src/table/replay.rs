@@ -1,8 +1,8 @@
-//! Applying logged row changes on recovery: frozen writes that make secondary entries follow.
+//! Repeats logged row changes on recovery: writes frozen records, and changes index entries to match.
 //!
-//! Nothing else runs, and every record in the trees is visible to all: rows are read without a
-//! view and written without versions. A change says what the row is afterwards; what it was
-//! before is in the tree, so index entries are changed by the difference.
+//! No transaction runs meanwhile, and every record in the trees is visible to all: rows are read without a view and
+//! written without versions. A change has the new row; the old one is in the tree, so index entries are changed by the
+//! difference.
 
 use smallvec::SmallVec;
 
@@ -17,13 +17,13 @@ use crate::row::payload::{self, Field, LargeRef, RowEncoder, RowRef};
 use crate::row::{entry, Value};
 use crate::tree::{RecordEdit, Tree};
 
-/// The row as it was, if it was.
+/// The old row, with values that are stored outside.
 struct Old {
     bytes: Vec<u8>,
     references: Vec<LargeRef>,
 }
 
-/// The payload of a record that is frozen, or of the transaction that asks.
+/// The payload of a live record that is frozen, or written by the calling transaction.
 pub(crate) fn read_live(tree: &Tree, key: &[u8]) -> Result<Option<Vec<u8>>> {
     tree.read(key, |value, _| -> Result<Option<Vec<u8>>> {
         Ok(value
@@ -67,7 +67,7 @@ fn old_row(table: &Table, trees: &TableTrees, key: &[u8]) -> Result<Option<Old>>
     Ok(Some(Old { bytes, references }))
 }
 
-/// "The row of `key` is now `redo`."
+/// Makes `redo` the row of `key`.
 pub(crate) fn apply_put(table: &Table, key: &[u8], redo: &[u8]) -> Result<()> {
     let trees = table.trees.load();
     let layout = &table.layout;
@@ -89,7 +89,7 @@ pub(crate) fn apply_put(table: &Table, key: &[u8], redo: &[u8]) -> Result<()> {
         None => Vec::new(),
     };
 
-    // A reference in the log means "as in the row before".
+    // A reference in the log means: as in the row before.
     let mut keep: SmallVec<[Option<LargeRef>; 16]> = SmallVec::new();
     let mut row: SmallVec<[Value<'_>; 16]> = SmallVec::new();
     for column in 0..layout.columns.len() {
@@ -149,7 +149,7 @@ pub(crate) fn apply_put(table: &Table, key: &[u8], redo: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// "The row of `key` is gone."
+/// Deletes the row of `key`.
 pub(crate) fn apply_delete(table: &Table, key: &[u8]) -> Result<()> {
     let trees = table.trees.load();
     let Some(old) = old_row(table, &trees, key)? else {
@@ -169,7 +169,7 @@ pub(crate) fn apply_delete(table: &Table, key: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// Takes the old row's entries out and puts the new row's in, where they differ.
+/// Removes the old row's entries and inserts the new row's, where they differ.
 fn change_entries(
     table: &Table,
     trees: &TableTrees,

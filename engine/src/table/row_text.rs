@@ -1,4 +1,4 @@
-//! A row of an index, in words for people: the index's name and the values of the key.
+//! Keys of an index as text for people: the index's name and the values of the key.
 
 use super::open_table::Table;
 use crate::ids::TreeId;
@@ -6,8 +6,9 @@ use crate::row::layout::{Layout, PartLayout};
 use crate::row::Value;
 
 impl Table {
-    /// The name of the index with this tree: "PRIMARY" for the clustered one. `None` for a tree
-    /// without rows (of large values), or of another table.
+    /// The name of the index with this tree: "PRIMARY" for the clustered one.
+    ///
+    /// `None` for a tree of large values, or of another table.
     pub(crate) fn index_name(&self, tree: TreeId) -> Option<String> {
         match self.index_of(tree)? {
             0 => Some("PRIMARY".into()),
@@ -22,9 +23,9 @@ impl Table {
     }
 
     /// The values of an encoded key, or of the beginning of one (`cut`), separated by commas.
-    /// Bytes that are no text, and strings with a collation, whose key has the sort key instead of
-    /// the characters, are in hexadecimal. An entry of a secondary index has the values of the
-    /// clustered key behind its own.
+    ///
+    /// In hexadecimal: bytes that are no text, and strings with a collation, whose key has the sort key instead of the
+    /// characters. An entry of a secondary index has the values of the clustered key behind its own.
     pub(crate) fn key_text(&self, tree: TreeId, key: &[u8], cut: bool) -> String {
         match self.index_of(tree) {
             Some(index) => key_text(&self.layout, index, key, cut),
@@ -82,7 +83,7 @@ fn part_text(part: &PartLayout, bytes: &[u8]) -> String {
         Some(Value::Float(v)) => v.to_string(),
         Some(Value::Double(v)) => v.to_string(),
         Some(Value::Bytes(v)) => bytes_text(v),
-        // What a key does not hold as it is.
+        // The key does not hold the value in decodable form.
         _ => {
             let mut plain = bytes.to_vec();
             match crate::row::key::unescape(&mut plain) {

@@ -1,4 +1,4 @@
-//! What all tables and transactions of an open database share.
+//! State that all tables and transactions of an open database share.
 
 use std::sync::Arc;
 
@@ -18,26 +18,26 @@ pub(crate) struct Shared {
     pub rows: RowCounters,
     pub prepared: PreparedTransactions,
     pub scans: Scans,
-    /// What bulk inserts defer in all, in bytes, in steps.
+    /// Bytes of deferred entries of all bulk inserts, counted in steps.
     pub deferred_bytes: AtomicUsize,
 }
 
-/// How many threads scan.
+/// The number of threads for scans.
 pub(crate) struct Scans {
-    /// Those of one scan at most, its caller's among them.
+    /// The most threads of one scan, its caller included.
     most: AtomicUsize,
-    /// Helpers at work for all scans.
+    /// Helper threads that work for all scans.
     helpers: AtomicUsize,
 }
 
-/// Helpers that a scan may have, until this is dropped.
+/// Helper threads that a scan may start; dropping this releases them.
 pub(crate) struct Helpers<'a> {
     scans: &'a Scans,
     count: usize,
 }
 
 impl Scans {
-    /// At most `most` threads a scan.
+    /// At most `most` threads for each scan.
     pub fn new(most: usize) -> Self {
         Scans {
             most: AtomicUsize::new(most),
@@ -45,18 +45,19 @@ impl Scans {
         }
     }
 
-    /// Changes how many threads scan, from the next scan on.
+    /// Changes the number of threads, from the next scan on.
     pub fn set_most(&self, most: usize) {
         self.most.store(most, Ordering::Relaxed);
     }
 
-    /// Threads of a scan, its caller's among them.
+    /// The most threads of a scan, its caller included.
     pub fn most(&self) -> usize {
         self.most.load(Ordering::Relaxed).max(1)
     }
 
-    /// Up to `wanted` helpers, such that all scans together have no more than one alone may have:
-    /// beside many clients there is no processor for more.
+    /// Takes up to `wanted` helpers, such that all scans together have no more than one alone may have.
+    ///
+    /// With many clients, more helpers would have no processor.
     pub fn helpers(&self, wanted: usize) -> Helpers<'_> {
         let most = self.most() - 1;
         let take = |busy: usize| Some(busy + wanted.min(most.saturating_sub(busy)));

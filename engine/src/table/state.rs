@@ -1,4 +1,4 @@
-//! What a table has besides its pages: counters, and who is using it.
+//! State of a table besides its pages: counters, and the transactions that use it.
 
 use super::users::{Seat, Users};
 use crate::error::{Error, Result};
@@ -8,15 +8,17 @@ use crate::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use crate::sync::{Moments, Mutex};
 use crate::txn::BarrierGuard;
 
-/// A table's counters. Those of a checkpoint are written with it; see `recovery/`.
+/// A table's counters.
+///
+/// A checkpoint stores some of them; see `recovery/`.
 pub(crate) struct TableState {
     /// Committed inserts less deletes.
     rows: AtomicI64,
     /// The next auto-increment value.
     next_auto: AtomicU64,
-    /// Behind the highest value that somebody gave: what is given back does not take the counter below it.
+    /// One more than the highest explicit value: giving values back does not lower the counter below it.
     given_auto: AtomicU64,
-    /// The auto-increment value that the log or a checkpoint is known to hold.
+    /// The auto-increment value that the log or a checkpoint is sure to have.
     logged_auto: AtomicU64,
     /// The next hidden row id.
     pub next_row_id: AtomicU64,
@@ -26,18 +28,20 @@ pub(crate) struct TableState {
     users: Users,
     /// Those of them that are prepared, and may outlive their sessions.
     prepared: AtomicU64,
-    /// Held by who opens the table, and by who changes its definition or takes it out. Nobody who has the lock of all
-    /// tables waits for it.
+    /// Held by threads that open the table, change its definition or remove it.
+    ///
+    /// A thread that holds the lock of all tables must not wait for it.
     pub opening: Mutex<()>,
-    /// The table is being changed as a whole, or is gone: no transaction may begin to use it.
+    /// The table is being changed as a whole, or is dropped: no transaction may begin to use it.
     closed: AtomicBool,
     gone: AtomicBool,
-    /// Snapshots older than this saw no table, or one with other rows. Snapshots don't outlive the
-    /// process, so neither need this.
+    /// Snapshots older than this CSN saw no table, or one with other rows.
+    ///
+    /// Snapshots do not outlive the process, so this is not stored.
     since: AtomicU64,
-    /// One session has the table for itself: what it sees of it does not depend on a snapshot.
+    /// The table belongs to one session, which sees the same rows whatever its snapshot is.
     of_one_session: AtomicBool,
-    /// Where schedules stay between steps, and tests act.
+    /// Points at which schedules pause threads, and tests act.
     pub(crate) moments: Moments,
 }
 
@@ -66,23 +70,25 @@ impl TableState {
         self.of_one_session.store(true, Ordering::Relaxed);
     }
 
-    /// Whether one session has the table for itself.
+    /// Whether the table belongs to one session.
     pub fn is_of_one_session(&self) -> bool {
         self.of_one_session.load(Ordering::Relaxed)
     }
 
-    /// Whether the log has its rows. Not those of a table of one session: it does not outlive the process. With some of
-    /// them missing, those with which it was filled, replay could not make the others.
+    /// Whether the log has the table's rows.
+    ///
+    /// Not those of a table of one session: it does not outlive the process. The rows that filled it are not logged, so
+    /// replay could not repeat later changes.
     pub fn is_logged(&self) -> bool {
         !self.is_of_one_session() || is_planted(PlantedFault::LogOwnRows)
     }
 
-    /// The table has come to be, or got other rows, at this place in the order of commits.
+    /// Notes that the table was created, or got other rows, at this place in the order of commits.
     pub fn set_since(&self, csn: Csn) {
         self.since.store(csn.0, Ordering::Release);
     }
 
-    /// Whether a snapshot was taken of the table as it is.
+    /// Whether a snapshot sees the table with its present rows.
     pub fn is_in(&self, snapshot: Csn) -> bool {
         snapshot.0 >= self.since.load(Ordering::Acquire) || self.is_of_one_session()
     }
@@ -91,12 +97,12 @@ impl TableState {
         self.rows.load(Ordering::Relaxed)
     }
 
-    /// What a commit adds to the number of rows: inside the barrier, together with the commit.
+    /// Adds the difference of a commit to the number of rows: inside the barrier, together with the commit.
     pub fn add_rows(&self, _inside: &BarrierGuard<'_>, delta: i64) {
         self.restore_rows(delta);
     }
 
-    /// What replay of a commit adds, with nothing else running.
+    /// Adds the difference of a commit on replay, when no transaction runs.
     pub fn restore_rows(&self, delta: i64) {
         if delta != 0 {
             self.rows.fetch_add(delta, Ordering::Relaxed);
@@ -112,19 +118,19 @@ impl TableState {
     }
 
     pub fn raise_auto(&self, value: u64) {
-        // Before the counter, so that who lowers that meanwhile finds it.
+        // Before the counter, so that a thread that lowers the counter meanwhile sees the value.
         self.given_auto.fetch_max(value, Ordering::SeqCst);
         self.next_auto.fetch_max(value, Ordering::SeqCst);
     }
 
-    /// Starts anew at `value` (truncate, or an explicit wish).
+    /// Sets the counter to `value`, even if that is lower (truncate).
     pub fn reset_auto(&self, value: u64) {
         self.given_auto.store(0, Ordering::Relaxed);
         self.next_auto.store(value, Ordering::Relaxed);
         self.logged_auto.store(value, Ordering::Relaxed);
     }
 
-    /// Takes `n` values; see [`crate::Table::reserve_auto_increment`].
+    /// Reserves `n` values; see [`crate::Table::reserve_auto_increment`].
     pub fn reserve_auto(&self, n: u64, increment: u64, offset: u64, max: u64) -> Result<u64> {
         let increment = increment.max(1);
         // As MariaDB does: an offset beyond the increment counts as none.
@@ -145,10 +151,10 @@ impl TableState {
             let first = steps
                 .checked_mul(increment)
                 .and_then(|s| s.checked_add(offset))
-                // The counter could not go beyond the last number, which would be taken again.
+                // The counter could not go beyond the last number: the value would be taken twice.
                 .filter(|&first| first <= max && (first < u64::MAX || takes_last))
                 .ok_or_else(|| exhausted(now))?;
-            // The counter stands an increment behind the last value taken, or at the end.
+            // The counter is then an increment behind the last value taken, or at the end.
             let last = first.saturating_add((n.max(1) - 1).saturating_mul(increment));
             let after = last.min(max).saturating_add(increment);
             if self
@@ -163,30 +169,32 @@ impl TableState {
 
     /// Gives values back; see [`crate::Table::return_auto_increment`].
     pub fn return_auto(&self, next: u64, reserved_end: u64) {
-        // Somebody else may have taken more: then these stay unused.
+        // Another session may have reserved more: then these values stay unused.
         let lowered = self.next_auto.compare_exchange(
             reserved_end,
             next.min(reserved_end),
             Ordering::SeqCst,
             Ordering::SeqCst,
         );
-        // Or have given one of them to a row, which the counter passes then.
+        // Or another session has inserted one of them as an explicit value: the counter must pass it.
         if lowered.is_ok() && !is_planted(PlantedFault::LowerCounter) {
             let given = self.given_auto.load(Ordering::SeqCst);
             self.next_auto.fetch_max(given, Ordering::SeqCst);
         }
     }
 
-    /// The counter, if the log may not know it yet. Who appends it there says so afterwards
-    /// ([`TableState::auto_logged`]), not before: another transaction may not rely on a record that
-    /// is still to come.
+    /// The counter, if the log may not have it yet.
+    ///
+    /// The caller logs it, and calls [`TableState::auto_logged`] afterwards, not before: another transaction may not
+    /// rely on a record that is not in the log yet.
     pub fn unlogged_auto(&self) -> Option<u64> {
         let next = self.next_auto();
         (next > self.logged_auto.load(Ordering::Acquire)).then_some(next)
     }
 
-    /// The counter for a checkpoint, which takes the place of the log: what the log has been told counts for later
-    /// commits, also where values were given back since.
+    /// The counter for a checkpoint, which replaces the log.
+    ///
+    /// Later commits rely on the value in the log, so the checkpoint keeps that, even if values were given back since.
     pub fn auto_to_keep(&self) -> u64 {
         match is_planted(PlantedFault::ForgetLoggedCounter) {
             true => self.next_auto(),
@@ -196,13 +204,14 @@ impl TableState {
         }
     }
 
-    /// The log has this counter.
+    /// Notes that the log has this counter.
     pub fn auto_logged(&self, next: u64) {
         self.logged_auto.fetch_max(next, Ordering::Release);
     }
 
-    /// A transaction begins to use the table: what it gives to [`TableState::leave`] when it ends.
-    /// `None` where it is being changed as a whole, or [is gone](TableState::is_gone).
+    /// Counts a transaction that begins to use the table; returns its seat, which it passes to [`TableState::leave`].
+    ///
+    /// `None` while the table is being changed as a whole, and when it [is gone](TableState::is_gone).
     pub fn enter(&self) -> Option<Seat> {
         let seat = self.users.enter();
         if self.closed.load(Ordering::SeqCst) {
@@ -212,12 +221,12 @@ impl TableState {
         Some(seat)
     }
 
-    /// A transaction that used the table has ended.
+    /// Ends a transaction's use of the table.
     pub fn leave(&self, seat: Seat) {
         self.users.leave(seat);
     }
 
-    /// A transaction that uses the table is prepared, or prepared no more.
+    /// Counts a transaction that uses the table as prepared, or ends that.
     pub fn count_prepared(&self, prepared: bool) {
         if prepared {
             self.prepared.fetch_add(1, Ordering::SeqCst);
@@ -231,14 +240,13 @@ impl TableState {
         self.prepared.load(Ordering::SeqCst) != 0
     }
 
-    /// Keeps transactions out; false, changing nothing, when more are in than those that the caller
-    /// answers for.
+    /// Keeps transactions out; returns false, and changes nothing, if more than `own` transactions use the table.
     pub fn close(&self, own: u64) -> bool {
         if self.closed.swap(true, Ordering::SeqCst) {
             return false;
         }
-        // Who enters counts first and looks at `closed` then; here it is the other way round: so
-        // one of the two sees the other.
+        // `enter` counts first and checks `closed` then; this does it the other way round, so that one of the two sees
+        // the other.
         if self.users.count() > own {
             self.closed.store(false, Ordering::SeqCst);
             return false;

@@ -1,9 +1,9 @@
-//! What the optimizer of the embedding program asks: ranges, cardinalities, sizes.
+//! Statistics for the optimizer of the embedding program: ranges, cardinalities, sizes.
 //!
-//! Cardinality is sampled. A walk over an index counts how often a key prefix changes from entry
-//! to entry; where a prefix fills the rest of a leaf, it seeks the next different one instead of
-//! reading on. So an index with few different values is counted exactly, and of one with many the
-//! beginning. The rest is told from several pieces spread over its leaves, scaled by the number of entries.
+//! Cardinality is sampled. A walk over an index counts how often a key prefix changes from entry to entry. If a prefix
+//! fills the rest of a leaf, the walk seeks the next different one instead of reading on. So an index with few
+//! different values is counted exactly; of one with many values, only the beginning is. The rest is estimated from
+//! several pieces spread over its leaves, scaled by the number of entries.
 
 use super::key_prefix::successor;
 use super::large;
@@ -21,12 +21,13 @@ use crate::tree::{LeafImage, Position, Tree};
 #[cfg(test)]
 mod tests;
 
-/// Bytes of a row, or of an entry of an index, where nothing better is known.
+/// Bytes of a row, or of an index entry, if no better estimate exists.
 const GUESSED_BYTES: u64 = 100;
 
 impl Table {
-    /// About how many entries of an index lie between two encoded key prefixes, both inclusive
-    /// (every entry that starts with `hi` counts as inside). `None` is open.
+    /// The approximate number of index entries between two encoded key prefixes, both inclusive.
+    ///
+    /// Every entry that starts with `hi` counts as inside. `None` is open.
     ///
     /// # Errors
     /// `Error::NotFound` for an unknown index; those of reading pages.
@@ -42,9 +43,10 @@ impl Table {
         tree.estimate_range(lo, behind.as_deref())
     }
 
-    /// About how many different values each prefix of an index's key has: element n counts the
-    /// first n + 1 parts. Sampled at the first call, kept until [`Table::analyze`], or until the
-    /// table has grown or shrunk by half.
+    /// The approximate number of different values of each prefix of an index's key: element n is for the first n + 1
+    /// parts.
+    ///
+    /// Sampled at the first call, and kept until [`Table::analyze`], or until the table has grown or shrunk by half.
     ///
     /// # Errors
     /// `Error::NotFound` for an unknown index; those of reading pages.
@@ -62,7 +64,7 @@ impl Table {
         let sampled = self.analyze();
         let known = self.statistics.lock();
         match known.cardinality.get(index).cloned().flatten() {
-            // Another index may be one that can't be read.
+            // Perhaps only another index can't be read.
             Some(found) => Ok(found),
             None => sampled.map(|()| Vec::new()),
         }
@@ -71,7 +73,7 @@ impl Table {
     /// Samples the indexes anew for [`Table::cardinality`].
     ///
     /// # Errors
-    /// Those of reading pages. Of indexes that can be read everything is known nevertheless.
+    /// Those of reading pages. Indexes that can be read are sampled nevertheless.
     pub fn analyze(&self) -> Result<()> {
         let rows = self.estimate_rows();
         let trees = self.trees.load();
@@ -109,14 +111,14 @@ impl Table {
             } else {
                 sample.distinct(part, total)?
             };
-            // A longer prefix has no fewer values, and none has more than there are entries.
+            // A longer prefix has at least as many values, and at most as many as there are entries.
             let least = found.last().copied().unwrap_or(0);
             found.push(n.max(least).min(total.max(1)));
         }
         Ok(found)
     }
 
-    /// Bytes of the pages of the table: of rows and large values, and of secondary indexes.
+    /// Bytes of the table's pages: of rows and large values, and of secondary indexes.
     ///
     /// # Errors
     /// Those of reading pages.
@@ -131,12 +133,14 @@ impl Table {
         Ok(sizes)
     }
 
-    /// As [`Table::size_bytes`], for whoever needs some number: what can't be read is guessed, from the number of
-    /// rows. The first time this also says why.
+    /// As [`Table::size_bytes`], but never fails: guesses the size of a tree that can't be read from the number of
+    /// rows.
+    ///
+    /// The first time, also returns the error.
     pub fn guess_size_bytes(&self) -> ((u64, u64), Option<Error>) {
         let guessed = self.statistics.lock().guessed;
         if let Some((when, sizes)) = guessed {
-            // The damage is not looked for at each statement.
+            // Do not read damaged pages for each statement.
             if crate::sync::since(when) < knobs::sizes_last() {
                 return (sizes, None);
             }
@@ -157,7 +161,7 @@ impl Table {
         (sizes, failed)
     }
 
-    /// Adds up what `of` says of the trees.
+    /// Adds up `of` over the trees.
     fn sizes(&self, of: &mut dyn FnMut(&Tree) -> Result<u64>) -> Result<(u64, u64)> {
         let trees = self.trees.load();
         let mut rows = of(&trees.clustered)?;
@@ -178,7 +182,7 @@ fn page_bytes(tree: &Tree) -> Result<u64> {
     Ok((stats.inner_pages + stats.leaf_pages) * PAGE_SIZE as u64)
 }
 
-/// Counting different prefixes of an index's keys.
+/// A count of different prefixes of an index's keys.
 struct Sample<'a> {
     table: &'a Table,
     trees: &'a TableTrees,
@@ -186,14 +190,14 @@ struct Sample<'a> {
     index: IndexId,
     image: LeafImage,
     key: Vec<u8>,
-    /// The prefix last counted; empty before the first.
+    /// The prefix counted last; empty before the first.
     last: Vec<u8>,
 }
 
-/// What a piece of an index gave.
+/// Result for a piece of an index.
 struct Piece {
     distinct: u64,
-    /// Where it stopped; `None` at the end of the index.
+    /// Where the piece ended; `None` at the end of the index.
     stopped: Option<Vec<u8>>,
 }
 
@@ -210,14 +214,14 @@ impl<'a> Sample<'a> {
         }
     }
 
-    /// About how many different prefixes of `parts` parts there are among `total` entries.
+    /// The approximate number of different prefixes of `parts` parts among `total` entries.
     fn distinct(&mut self, parts: usize, total: u64) -> Result<u64> {
         let first = self.piece(Position::First, parts, knobs::statistics_first_leaves())?;
         let Some(stopped) = first.stopped else {
             return Ok(first.distinct);
         };
         let counted = self.tree.estimate_range(None, Some(&stopped))?;
-        // By leaves, and not by what keys say: one that is far behind all others would lead past these.
+        // Cut by leaves, not by key values: a key far behind all others would make the cuts miss them.
         let cuts = self.tree.cuts(&stopped, None, knobs::statistics_pieces())?;
         let (mut distinct, mut entries) = (0, 0);
         let mut passed = stopped;
@@ -244,7 +248,7 @@ impl<'a> Sample<'a> {
         Ok(first.distinct + (share * rest as f64) as u64)
     }
 
-    /// Counts different prefixes from a position on, over so many leaves.
+    /// Counts different prefixes from a position on, over `leaves` leaves.
     fn piece(&mut self, from: Position<'_>, parts: usize, leaves: usize) -> Result<Piece> {
         let mut distinct = 0;
         self.last.clear();
@@ -275,7 +279,7 @@ impl<'a> Sample<'a> {
             }
             at = 0;
             match successor(&self.last) {
-                // The prefix may go on for many leaves: past them.
+                // The prefix may go on for many leaves: skip them.
                 Some(next) if ended_same => {
                     more = self
                         .tree
@@ -295,8 +299,9 @@ impl<'a> Sample<'a> {
         })
     }
 
-    /// Where the first `parts` parts of record `at`'s key end; `None` for a deleted record, and for one of which that
-    /// can't be told any more.
+    /// Where the first `parts` parts of record `at`'s key end.
+    ///
+    /// `None` for a deleted record, and for one whose end can't be found any more.
     fn prefix_end(&self, at: usize, parts: usize) -> Result<Option<usize>> {
         let Some(payload) = live_payload(self.image.value(at))? else {
             return Ok(None);
@@ -309,8 +314,8 @@ impl<'a> Sample<'a> {
             return Ok(Some(end));
         }
         self.table.state.moments.come_to(Moment::RowSampled);
-        // A collated part: only its value tells how long it is. What stands outside the leaf may be gone since that
-        // was copied, and the row changed or deleted.
+        // A collated part: only its value tells its length. Values outside the leaf may be gone since the leaf was
+        // copied, and the row changed or deleted.
         let outside = match payload::outside_row(payload) {
             Some(whole) => match self.read(whole, u64::MAX)? {
                 Some(bytes) => Some(bytes),
@@ -341,7 +346,7 @@ impl<'a> Sample<'a> {
         Ok(Some(prefix.len().min(self.key.len())))
     }
 
-    /// The first `limit` bytes of a value outside its leaf; `None` where it is gone.
+    /// The first `limit` bytes of a value outside its leaf; `None` if it is gone.
     fn read(&self, value: LargeRef, limit: u64) -> Result<Option<Vec<u8>>> {
         if is_planted(PlantedFault::SampleWholeRows) {
             let mut bytes = Vec::new();
@@ -351,7 +356,7 @@ impl<'a> Sample<'a> {
         large::read_if_there(self.trees, value, limit)
     }
 
-    /// How many bytes of a column keys need.
+    /// Bytes of a column that keys need.
     fn needed_of(&self, column: usize) -> u64 {
         self.table.layout.prefix_need(column).bytes()
     }

@@ -6,12 +6,13 @@ use super::state::TableState;
 use super::users::Seat;
 use crate::ids::TableId;
 
-/// A table that a transaction uses, or one before it in the same object has used: what threads
-/// share of a table is touched as little as possible.
+/// A table that a transaction uses, or that an earlier transaction in the same object has used.
+///
+/// Keeping the latter saves writes to memory that threads share.
 pub(crate) struct TableUse {
     pub id: TableId,
     pub state: Arc<TableState>,
-    /// Whether this transaction uses it.
+    /// How this transaction uses it.
     pub entered: Entered,
     /// Rows inserted less rows deleted.
     pub rows: i64,
@@ -21,30 +22,30 @@ pub(crate) struct TableUse {
 /// How a transaction uses a table.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Entered {
-    /// Not.
+    /// The transaction does not use the table.
     No,
-    /// To write only: its snapshot is older than the table.
+    /// It may only write: its snapshot is older than the table.
     WriteOnly(Seat),
-    /// As it likes.
+    /// It may read and write.
     Yes(Seat),
-    /// It has, and is prepared: the table need not stay for it.
+    /// It has used the table and is prepared, and the table may be dropped before it ends.
     LetGo,
 }
 
 impl TableUse {
-    /// Whether this transaction uses the table.
+    /// Whether this transaction uses the table, or has let go of it.
     pub fn is_entered(&self) -> bool {
         !matches!(self.entered, Entered::No)
     }
 
-    /// The transaction no longer uses the table, and has done nothing there that counts.
+    /// Ends the use of the table, and resets the counts.
     pub fn forget(&mut self) {
         self.leave(Entered::No);
         self.rows = 0;
         self.written = false;
     }
 
-    /// The table may be dropped from here on, and with it what this transaction, which is prepared, has done there.
+    /// Lets the table be dropped, together with the changes of this transaction, which is prepared.
     pub fn let_go(&mut self) {
         if self.is_entered() {
             self.leave(Entered::LetGo);

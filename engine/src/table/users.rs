@@ -1,8 +1,7 @@
-//! How many transactions use a table.
+//! The number of transactions that use a table.
 //!
-//! Every statement of every thread comes by here. Where many come at once they are counted apart by thread, in
-//! lines of the cache of their own; but most of many tables are never used by two at once, and need
-//! one number.
+//! Every statement of every thread counts here. If many threads meet at a table, they count in separate cache lines,
+//! chosen by thread number. Most of many tables are never used by two threads at once, and need only one number.
 
 use std::sync::OnceLock;
 
@@ -11,7 +10,7 @@ use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use crate::sync::thread_number;
 use crossbeam_utils::CachePadded;
 
-/// The most places at which users are counted apart.
+/// The number of separate cache lines.
 const STRIPES: usize = 16;
 
 /// Where a user of a table was counted.
@@ -24,17 +23,17 @@ pub(crate) enum Seat {
 /// The transactions that use a table.
 #[derive(Default)]
 pub(super) struct Users {
-    /// Those that are not counted apart.
+    /// Users that are not counted in `stripes`.
     together: AtomicU64,
-    /// How often one came while another was there.
+    /// How often a user came while another was counted.
     met: AtomicU32,
-    /// Whether `stripes` is there: set after it, and before anybody is counted in it.
+    /// Whether `stripes` is in use: set after `stripes` exists, and before any user is counted in it.
     apart: AtomicBool,
     stripes: OnceLock<Box<[CachePadded<AtomicU64>; STRIPES]>>,
 }
 
 impl Users {
-    /// Counts one more.
+    /// Counts a user.
     #[inline]
     pub fn enter(&self) -> Seat {
         if self.apart.load(Ordering::SeqCst) {
@@ -53,7 +52,7 @@ impl Users {
         Seat::Together
     }
 
-    /// One less.
+    /// Removes a user.
     #[inline]
     pub fn leave(&self, seat: Seat) {
         match (seat, self.stripes.get()) {
@@ -66,8 +65,9 @@ impl Users {
         }
     }
 
-    /// How many there are. Who is counted apart has found `apart` set before: so whoever asks after
-    /// that looks there, too.
+    /// The number of users.
+    ///
+    /// A user in `stripes` has found `apart` set before: so a later call of this function finds it set, too.
     pub fn count(&self) -> u64 {
         let together = self.together.load(Ordering::SeqCst);
         let apart = match self.stripes.get() {

@@ -8,10 +8,11 @@ use crate::ids::PAGE_SIZE;
 use crate::node::Node;
 
 impl Tree {
-    /// Keys that cut the range from `from` up to, not including, `to` into at most `parts` parts:
-    /// ascending, each within the range, none its beginning. They are separators of inner nodes, of the
-    /// highest level that has enough of them; few, or none, where the range has few leaves. Nothing
-    /// but balance depends on the tree staying as it is.
+    /// Returns keys that cut the range from `from` up to, not including, `to` into at most `parts` parts.
+    ///
+    /// The keys ascend. Each is within the range, and none is its beginning. They are separators of inner nodes, of
+    /// the highest level that has enough of them. If the range has few leaves, there are few keys, or none. If other
+    /// threads change the tree, only the balance of the parts suffers.
     pub fn cuts(&self, from: &[u8], to: Option<&[u8]>, parts: usize) -> Result<Vec<Vec<u8>>> {
         let mut found = Vec::new();
         for level in (1..=self.root_level()?).rev() {
@@ -24,7 +25,7 @@ impl Tree {
         Ok(found.into_iter().skip(step - 1).step_by(step).collect())
     }
 
-    /// The separators of the nodes of a level within a range, and the fences between these nodes.
+    /// Returns the separators of the nodes of a level within a range, and the fences between these nodes.
     fn separators(&self, from: &[u8], to: Option<&[u8]>, level: u8) -> Result<Vec<Vec<u8>>> {
         let mut found: Vec<Vec<u8>> = Vec::new();
         let mut at = from.to_vec();

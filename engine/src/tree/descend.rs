@@ -1,4 +1,4 @@
-//! From the root to a node: no latch on the way, one at the end.
+//! The descent from the root to a node: it takes no latch on the way, and one at the end.
 
 use crate::buffer;
 use crate::buffer::{Child, ChildPlace, Latched, LeafRead, ScanExtent};
@@ -11,26 +11,27 @@ use super::Tree;
 use crate::planted::{is_planted, PlantedFault};
 use crate::sync::atomic::Ordering;
 
-/// Where a descent goes.
+/// The target of a descent.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Route<'a> {
-    /// To the node that takes the key.
+    /// The node that takes the key.
     Key(&'a [u8]),
-    /// To the node that takes the keys right below it.
+    /// The node that takes the keys right below the key.
     Below(&'a [u8]),
-    /// As [`Route::Key`], for the key's record and no further than memory goes: a leaf that is not there is not
-    /// brought. With what the leaves read before looked like.
+    /// Like [`Route::Key`], but does not load a leaf from disk; returns [`Located::NotResident`].
+    ///
+    /// It has the layout hint of the leaves read before.
     InMemory(&'a [u8], &'a LeafLayoutHint),
-    /// To the last node.
+    /// The last node.
     Last,
-    /// As [`Route::Key`], by a cursor that will want the leaves behind, too.
+    /// Like [`Route::Key`], for a cursor that will also need the leaves behind.
     Forward(&'a [u8], ScanExtent<'a>),
-    /// As [`Route::Below`], by a cursor that will want the leaves before, too.
+    /// Like [`Route::Below`], for a cursor that will also need the leaves before.
     Backward(&'a [u8], ScanExtent<'a>),
 }
 
 impl Route<'_> {
-    /// The key; none for the last node.
+    /// Returns the key; empty for the last node.
     #[inline]
     fn key(&self) -> &[u8] {
         match self {
@@ -43,7 +44,7 @@ impl Route<'_> {
         }
     }
 
-    /// What is known of the cursor's way.
+    /// Returns the extent of the cursor's scan, if the route is a cursor's.
     fn extent(&self) -> Option<ScanExtent<'_>> {
         match self {
             Route::Forward(_, extent) | Route::Backward(_, extent) => Some(*extent),
@@ -52,55 +53,56 @@ impl Route<'_> {
     }
 }
 
-/// A node found, not latched: it is this one only while the place's version holds.
+/// A node that a descent has found but not latched: it is this node only while the place's version holds.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Located {
-    /// The root, not known to be there still: [`Tree::latch_root_in`] tells.
+    /// The root, which may have left the frame since: [`Tree::latch_root_in`] checks this.
     Root {
-        /// Its frame.
+        /// The root's frame.
         frame: FrameId,
     },
     /// A child.
     Child {
         /// Where its parent refers to it.
         place: ChildPlace,
-        /// Its frame.
+        /// The child's frame.
         frame: FrameId,
     },
-    /// A leaf that is not in memory: of [`Route::InMemory`] alone.
+    /// A leaf that is not in memory; only for [`Route::InMemory`].
     NotResident {
         /// Where its parent refers to it.
         place: ChildPlace,
-        /// Its page.
+        /// The leaf's page.
         id: u64,
     },
     /// The tree is not that high.
     Nowhere,
 }
 
-/// Nodes that a descent has brought. It holds none of them, so they may go for each other.
+/// Nodes that a descent has loaded; it pins none of them, so they may evict one another.
 #[derive(Default)]
 struct Brought {
-    /// Since it began, or last made frames free for its whole way.
+    /// Nodes loaded since the descent began, or since it last made frames free for its whole path.
     nodes: usize,
-    /// Waits until it gives up; `None` as long as it has made no frames free.
+    /// Waits that are left until it gives up; `None` as long as it has made no frames free.
     waits_left: Option<u64>,
 }
 
 impl Brought {
-    /// Whether it has brought so many more than its way has that frames are to be made free for all of them at once.
+    /// Returns whether the descent has loaded so many more nodes than its path has that it must make frames free for
+    /// all at once.
     fn is_in_vain(&self, way: usize) -> bool {
         self.nodes >= way + knobs::brought_in_vain() && !is_planted(PlantedFault::BringEachForOther)
     }
 
-    /// Whether it has made frames free for its way, and for nothing else: nothing is read ahead then.
+    /// Returns whether the descent has made frames free for its path, and only for it: then it reads nothing ahead.
     fn has_made_free(&self) -> bool {
         self.waits_left.is_some()
     }
 }
 
 impl Tree {
-    /// Finds the node of `level` on the route. Loads what is missing on the way.
+    /// Finds the node of `level` on the route, and loads the missing nodes on the way.
     #[inline]
     pub(super) fn locate(&self, route: Route<'_>, level: u8) -> Result<Located> {
         let frames = &self.pool.frames;
@@ -131,7 +133,7 @@ impl Tree {
                     Route::Last => node.last_child(),
                 };
                 if let (Child::Frame(child), 1) = (buffer::child(seen.word), node_level) {
-                    // Where the record itself is wanted, its bytes are asked for, too.
+                    // If the record itself is wanted, prefetch its bytes, too.
                     let record = match route {
                         Route::InMemory(_, shape) => {
                             node.part_within(&seen).map(|before| (before, shape))
@@ -151,7 +153,7 @@ impl Tree {
                     version,
                     at: seen.at,
                 };
-                // From here on what was seen is known to be of one state of the node.
+                // The version holds: all that was read is of one state of the node.
                 match buffer::child(seen.word) {
                     Child::Page(id) if node_level == 1 && matches!(route, Route::InMemory(..)) => {
                         return Ok(Located::NotResident { place, id });
@@ -186,7 +188,7 @@ impl Tree {
                     Child::Frame(child) => {
                         let child_state = frames.state(child);
                         let child_version = child_state.latch.optimistic();
-                        // The child is still the child: then its version is of the right page.
+                        // The parent still refers to the child: so the child's version is of the right page.
                         if !state.latch.still(version) {
                             continue 'restart;
                         }
@@ -197,7 +199,7 @@ impl Tree {
                         node = frames.optimistic(frame);
                         let below = node.level();
                         if below.checked_add(1) != Some(node_level) {
-                            // Torn, or changing: the version will tell.
+                            // The level read is torn, or the page is being changed.
                             continue 'restart;
                         }
                         node_level = below;
@@ -207,7 +209,9 @@ impl Tree {
         }
     }
 
-    /// Notes that a child was refused for what its parent says of it. It is in memory then, as it could be read.
+    /// Notes that parent and child contradict each other, if a child was refused for this.
+    ///
+    /// The child is in memory then, because it could be read.
     #[cold]
     fn note_contradiction(&self, id: u64, error: &Error) {
         let is_whole = || self.pool.pin_resident(PageId(id)).is_some();
@@ -216,8 +220,7 @@ impl Tree {
         }
     }
 
-    /// Copies a key's value, or its prefix, without any latch; `None` where that did not do, because the leaf was
-    /// changing or is not in memory.
+    /// Copies a key's value, or its prefix, without any latch; `None` if a node was changing or is not in memory.
     #[inline(always)]
     pub(super) fn copy_unlatched(
         &self,
@@ -246,7 +249,7 @@ impl Tree {
             }
             let child_state = frames.state(child);
             let child_version = child_state.latch.optimistic();
-            // The child is still the child: then its version is of the right page.
+            // The parent still refers to the child: so the child's version is of the right page.
             if !state.latch.still(version) {
                 return None;
             }
@@ -263,7 +266,7 @@ impl Tree {
         state.latch.still(version).then_some(read)
     }
 
-    /// Latches a child that [`Tree::locate`] has found, if it is still where it was.
+    /// Latches a child that [`Tree::locate`] has found, if its parent has not changed since.
     #[inline]
     pub(super) fn latch_found<'a, G: Latched<'a>>(&'a self, found: Located) -> Option<G> {
         let Located::Child { place, frame } = found else {
@@ -278,7 +281,7 @@ impl Tree {
         Some(guard)
     }
 
-    /// Latches the node of `level` on the route; None if the tree is not that high.
+    /// Latches the node of `level` on the route; `None` if the tree is not that high.
     #[inline]
     pub(super) fn latch_node<'a, G: Latched<'a>>(
         &'a self,
@@ -289,8 +292,7 @@ impl Tree {
             match self.locate(route, level)? {
                 Located::Child { place, frame } => {
                     let guard = G::latch(&self.pool, frame);
-                    // Its parent hasn't changed since: so it is the right node, and stays so while
-                    // it is latched.
+                    // The parent hasn't changed since: so this is the right node, and stays so while it is latched.
                     if self
                         .pool
                         .frames
@@ -313,7 +315,7 @@ impl Tree {
                         }
                     }
                 }
-                // No leaf is away on the routes that latch.
+                // The routes that latch load a missing leaf.
                 Located::NotResident { .. } | Located::Nowhere => return Ok(None),
             }
         }
@@ -323,7 +325,7 @@ impl Tree {
     #[inline]
     pub(super) fn latch_leaf<'a, G: Latched<'a>>(&'a self, route: Route<'_>) -> Result<G> {
         loop {
-            // Every tree has leaves: None can't come.
+            // Every tree has leaves: `None` can't come.
             if let Some(guard) = self.latch_node(route, 0)? {
                 return Ok(guard);
             }

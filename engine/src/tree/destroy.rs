@@ -1,7 +1,8 @@
-//! Giving a whole tree's pages back.
+//! Freeing the pages of a whole tree.
 //!
-//! A child's number may be wrong though its node's checksum is right, and may be that of another table's page. What is
-//! freed by mistake is lost, what stays behind is only room: so where there is doubt a page stays.
+//! A child's number may be wrong though the checksum of its parent is right, and it may be the number of another
+//! table's page. A page freed by mistake is lost; a page left behind only takes room. So a page in doubt is left
+//! behind.
 
 use crate::{buffer, node};
 use std::sync::Arc;
@@ -15,16 +16,18 @@ use crate::node::Node;
 use crate::planted::{is_planted, PlantedFault};
 use crate::sync::atomic::Ordering;
 
-/// So many leaves are read of a tree that has contradicted itself, before the others stay behind: nobody else
-/// works meanwhile.
+/// Leaves that are read of a tree that has contradicted itself; the leaves after these are left behind.
+///
+/// The limit exists because other operations wait meanwhile.
 const MOST_LOOKED_AT: usize = 4_096;
 
-/// Whether a page can't be read: for damage, or because the read has failed. It is no reason to keep a table
-/// that is to go.
+/// Returns whether a page can't be read, because it is damaged or the read has failed.
+///
+/// This is no reason to keep a table that is to be dropped.
 pub fn cannot_be_read(error: &Error) -> bool {
     match error {
         Error::Corrupt { .. } => true,
-        // A write that fails is another thing: what is given up for it could be found.
+        // A failed write is different: the pages that would be left behind for it could be found.
         Error::Io { action, .. } => {
             (*action == "read" || is_planted(PlantedFault::LateTreeImages))
                 && !is_planted(PlantedFault::LogBeforeRoots)
@@ -34,10 +37,12 @@ pub fn cannot_be_read(error: &Error) -> bool {
 }
 
 impl Tree {
-    /// Saves what a running checkpoint needs of the tree: this can fail, and [`Tree::destroy`] in the same stay in
-    /// the barrier need not do it then. Nobody else may be changing the tree.
+    /// Saves the images of the tree's pages that a running checkpoint needs.
+    ///
+    /// This can fail. [`Tree::destroy`] in the same stay in the barrier then has no image left to save. No other
+    /// thread may be changing the tree.
     pub fn save_images(&self) -> Result<()> {
-        // Without its root in memory, nothing of the tree is there.
+        // If the root is not in memory, no other page of the tree is.
         let root = self.pool.pin_resident(self.root);
         root.map_or(Ok(()), |root| self.save_from(root.frame()))
     }
@@ -57,9 +62,12 @@ impl Tree {
         })
     }
 
-    /// Frees every page, but those below an inner node that can't be read, and those that are not what their parents say.
-    /// Leaves that are not in memory are not read, unless the tree has contradicted itself: their parents name them.
-    /// Nobody else may be using the tree, now or later. Inside the barrier, as any change.
+    /// Frees every page, except those below an inner node that can't be read, and those that contradict their
+    /// parents.
+    ///
+    /// It does not read leaves that are not in memory, unless the tree has contradicted itself: their parents name
+    /// them. No other thread may be using the tree, now or later. The caller must be inside the barrier, as for any
+    /// change.
     pub fn destroy(&self) -> Result<()> {
         let root = {
             let _finding = self.finding_root.lock();
@@ -68,7 +76,7 @@ impl Tree {
             }
             let root = pin(&self.pool, self.root)?;
             check_root(&self.pool, &root.shared(), self.id, self.root)?;
-            // Before its frame and its number can be another page's.
+            // Before another page can get the root's frame or number.
             self.destroyed.store(true, Ordering::Release);
             root
         };
@@ -89,7 +97,7 @@ impl Tree {
     }
 }
 
-/// Pins a node. A read that fails is tried once more: what is below is nobody's for ever otherwise.
+/// Pins a node, and tries a failed read once more: otherwise the pages below it would be lost for good.
 fn pin(pool: &Arc<BufferPool>, id: PageId) -> Result<PinnedPage> {
     match pool.pin_page(id) {
         Err(error) if cannot_be_read(&error) && !is_planted(PlantedFault::ReadOnceToFree) => {
@@ -102,16 +110,17 @@ fn pin(pool: &Arc<BufferPool>, id: PageId) -> Result<PinnedPage> {
 /// A tree whose pages are being freed.
 struct Freeing<'a> {
     pool: &'a Arc<BufferPool>,
-    /// The root, what is in memory below it, and what has been freed: no number of a page that is away is among these.
+    /// The root, the pages in memory below it, and the freed pages; a page that is not in memory must not be among
+    /// these.
     met: PageSet,
-    /// The tree has contradicted itself: what its nodes say of leaves is looked at, too.
+    /// Whether the tree has contradicted itself: then the leaves that its nodes name are read and checked, too.
     in_doubt: bool,
-    /// At so many.
+    /// The number of leaves that may still be read for this.
     looks_left: usize,
 }
 
 impl Freeing<'_> {
-    /// Notes which pages below the node in the frame are in memory.
+    /// Adds the pages in memory below the node in the frame to `met`.
     fn note_resident(&mut self, frame: FrameId) {
         // Latched, so that no child can be evicted.
         let guard = SharedGuard::lock(self.pool, frame);
@@ -130,8 +139,9 @@ impl Freeing<'_> {
         }
     }
 
-    /// Frees everything below the node in the frame, which stays where it is meanwhile: it is
-    /// pinned, or its parent is latched.
+    /// Frees everything below the node in the frame.
+    ///
+    /// The node stays in the frame meanwhile: it is pinned, or its parent is latched.
     fn free_below(&mut self, frame: FrameId) -> Result<()> {
         // Latched, so that no child can be evicted.
         let mut guard = ExclusiveGuard::lock(self.pool, frame);
@@ -139,9 +149,9 @@ impl Freeing<'_> {
         if node.is_leaf() {
             return Ok(());
         }
-        // Its image names the children: it must be saved while they still have their frames.
+        // The node's image names the children: it must be saved while they still have their frames.
         guard.prepare()?;
-        // Before the first of them is freed.
+        // Checked before the first child is freed.
         self.in_doubt |= self.is_contradicted(node);
         for i in 0..=node.count() {
             match buffer::child(node.child(i)) {
@@ -153,12 +163,12 @@ impl Freeing<'_> {
                 Child::Page(id) => self.free_away(&guard, i, id)?,
             }
         }
-        // It names nobody any more: neither may a read that was asked for ahead find its way from here.
+        // The references are void: with this kind, a read-ahead does not follow them either.
         guard.bytes_mut()[node::KIND] = 0;
         Ok(())
     }
 
-    /// Frees a child that is not in memory, and what is below it.
+    /// Frees a child that is not in memory, and the pages below it.
     fn free_away(&mut self, parent: &ExclusiveGuard<'_>, at: usize, id: u64) -> Result<()> {
         if !self.may_be_freed(id) {
             self.leave(parent, id, "it is another's, or there is none");
@@ -173,12 +183,12 @@ impl Freeing<'_> {
             self.looks_left = left;
         }
         let child = match is_inner || self.in_doubt {
-            // A page that is in memory though no parent has it there may be another tree's root.
+            // A page that is in memory without a reference from its parent may be another tree's root.
             false => self.pool.pin_resident(PageId(id)),
             true => match pin(self.pool, PageId(id)) {
                 Ok(child) => Some(child),
                 Err(error) if cannot_be_read(&error) => {
-                    // What is below it can't be found: lost space.
+                    // The pages below it can't be found: their space is lost.
                     tracing::warn!("{error}");
                     if self.in_doubt && !is_planted(PlantedFault::FreeByName) {
                         return Ok(());
@@ -203,13 +213,13 @@ impl Freeing<'_> {
         Ok(())
     }
 
-    /// Whether a page that a node names can be one of this tree that is not in memory, and not yet free.
+    /// Returns whether a page that a node names can be a page of this tree that is neither in memory nor free.
     fn may_be_freed(&self, id: u64) -> bool {
         is_planted(PlantedFault::FreeByName)
             || !self.met.has(id) && self.pool.store.has_place(PageId(id))
     }
 
-    /// Whether a node names the same page twice, or one that can't be its child.
+    /// Returns whether a node names the same page twice, or a page that can't be its child.
     fn is_contradicted(&self, node: Node<'_>) -> bool {
         let away = |i| match buffer::child(node.child(i)) {
             Child::Page(id) => Some(id),
@@ -221,7 +231,7 @@ impl Freeing<'_> {
             || ids.iter().any(|id| !self.may_be_freed(*id))
     }
 
-    /// A page stays behind, and what the tree says is doubted from now on.
+    /// Leaves a page behind, and puts the rest of the tree in doubt.
     fn leave(&mut self, parent: &ExclusiveGuard<'_>, id: u64, what: &str) {
         self.in_doubt = true;
         let parent = parent.page();
@@ -229,7 +239,7 @@ impl Freeing<'_> {
     }
 }
 
-/// A set of pages: a bit each. So it is small also for a tree of very many leaves.
+/// A set of pages, one bit each, so that it is small even for a tree of very many leaves.
 #[derive(Default)]
 struct PageSet(Vec<u64>);
 

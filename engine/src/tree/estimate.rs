@@ -1,4 +1,4 @@
-//! How many records lie in a range, from the ways down to its two ends.
+//! Estimates of how many records lie in a range, from the descents to its two ends.
 
 use super::descend::{Located, Route};
 use super::Tree;
@@ -7,19 +7,21 @@ use crate::error::Result;
 use crate::knobs;
 use crate::node::Node;
 
-/// One way down.
+/// The path of one descent.
 struct Path {
-    /// For each inner level, from the root: which child of how many.
+    /// For each inner level, from the root: the child's number, and the number of children.
     steps: Vec<(usize, usize)>,
-    /// Which record of the leaf the key is, or would be.
+    /// The number of the record in the leaf that has the key, or would have it.
     at: usize,
-    /// Records of the leaf.
+    /// The number of the leaf's records.
     count: usize,
 }
 
 impl Tree {
-    /// About how many records have `lo` ≤ key < `hi` (None: no bound). Exact, while nobody changes
-    /// the tree, if its ends lie in the same leaf, or in leaves near one another under one parent.
+    /// Estimates how many records have `lo` ≤ key < `hi` (`None`: no bound).
+    ///
+    /// Exact, while no thread changes the tree, if its ends lie in the same leaf, or in leaves near one another under
+    /// one parent.
     pub fn estimate_range(&self, lo: Option<&[u8]>, hi: Option<&[u8]>) -> Result<u64> {
         if let (Some(lo), Some(hi)) = (lo, hi) {
             if lo >= hi {
@@ -40,14 +42,14 @@ impl Tree {
         };
         let height = low.steps.len();
         if height != high.steps.len() {
-            // The root was split in between: the latest is as good as any.
+            // The root was split between the two descents: the later one's number will do.
             return Ok(high.at as u64);
         }
         let fork = (0..height).find(|i| low.steps[*i].0 != high.steps[*i].0);
         let Some(fork) = fork else {
             return Ok(high.at.saturating_sub(low.at) as u64);
         };
-        // Beside the two ways, each side by its own way's density; between them, by samples.
+        // Beside each of the two paths, count by the path's own density; between the paths, by samples.
         let aside = |path: &Path, here: usize, count: fn((usize, usize)) -> usize| {
             let mut below = path.count as f64;
             let mut records = here as f64;
@@ -68,8 +70,9 @@ impl Tree {
         Ok(records as u64)
     }
 
-    /// About how many records lie below the children `first..last` of the node of `level` that
-    /// takes the key, from a few of the children. Exact for as few children just above the leaves.
+    /// Estimates how many records lie below the children `first..last` of the node of `level` that takes the key.
+    ///
+    /// It takes samples of the children. It is exact if the children are leaves and all of them are samples.
     fn records_between(&self, key: &[u8], level: u8, first: usize, last: usize) -> Result<f64> {
         let count = last - first;
         let samples = count.min(knobs::density_samples());
@@ -80,7 +83,7 @@ impl Tree {
             let Some(guard) = guard else { break };
             let node = guard.node();
             if child == 0 || child > node.count() {
-                // It was split or joined meanwhile.
+                // Another thread has split or merged the node meanwhile.
                 break;
             }
             let from = node.key(child - 1);
@@ -90,7 +93,7 @@ impl Tree {
         Ok(sum / samples as f64 * count as f64)
     }
 
-    /// About how many records there are, from a few ways down spread over the tree.
+    /// Estimates the number of records from a few descents spread over the tree.
     pub fn estimate_records(&self) -> Result<u64> {
         let mut sum = 0.0;
         for sample in 0..knobs::density_samples() {
@@ -100,8 +103,9 @@ impl Tree {
         Ok((sum / knobs::density_samples() as f64) as u64)
     }
 
-    /// About how many records lie below the node of `level` that takes the key, from the way that
-    /// goes down at `fraction` of each node's children.
+    /// Estimates how many records lie below the node of `level` that takes the key.
+    ///
+    /// It descends to the child at `fraction` of each node's children.
     fn records_below(&self, mut key: Vec<u8>, mut level: u8, fraction: f64) -> Result<f64> {
         let mut records = 1.0;
         loop {

@@ -1,4 +1,4 @@
-//! Copies of leaves: what cursors read, without any latch.
+//! Copies of leaves, which cursors read without any latch.
 
 use super::descend::Route;
 use super::Tree;
@@ -8,8 +8,9 @@ use crate::node;
 use crate::node::{Node, Page};
 use crate::planted::{is_planted, PlantedFault};
 
-/// Which leaf a cursor wants: the one that holds the record so described. Leaves without such a
-/// record are passed over.
+/// The leaf that a cursor wants: the one that holds the record described here.
+///
+/// The cursor skips leaves without such a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Position<'a> {
     /// The first record.
@@ -45,8 +46,9 @@ impl<'a> Position<'a> {
         )
     }
 
-    /// Where in the leaf, found on the route, the record is: right behind this place going forward,
-    /// right before it going back. None if the leaf doesn't hold it.
+    /// Returns where in the leaf the record is: right behind this place going forward, right before it going back.
+    ///
+    /// The route leads to the leaf. `None` if the leaf doesn't hold the record.
     fn find(self, node: Node<'_>) -> Option<usize> {
         let at = match self {
             Position::First => 0,
@@ -62,15 +64,15 @@ impl<'a> Position<'a> {
     }
 }
 
-/// An own copy of a leaf, to be read without any latch. Made once, used again and again.
+/// A cursor's own copy of a leaf, read without any latch, and used again and again.
 #[derive(Clone)]
 pub struct LeafImage {
     page: Box<Page>,
-    /// Where the cursor goes on, while it moves.
+    /// The fence at which the cursor goes on, while it moves.
     fence: Vec<u8>,
-    /// Leaves that the cursor has been at since it was put somewhere.
+    /// Leaves that the cursor has passed since it was last positioned.
     passed: usize,
-    /// Where the cursor ends, if it does: see [`LeafImage::set_end`].
+    /// The key before which the cursor ends, if `has_end`: see [`LeafImage::set_end`].
     end: Vec<u8>,
     has_end: bool,
     /// See [`LeafImage::one_by_one`].
@@ -78,16 +80,16 @@ pub struct LeafImage {
 }
 
 impl Tree {
-    /// Copies the leaf that holds the record described by `at`; false (image unchanged) where there
-    /// is none.
+    /// Copies the leaf that holds the record described by `at`; false, with the image unchanged, if there is none.
     pub fn copy_leaf(&self, at: Position<'_>, into: &mut LeafImage) -> Result<bool> {
         self.copy_at(at, into, false)
     }
 
-    /// As [`Tree::copy_leaf`], but copies only a few records if those will do: the one described by
-    /// `at` and some behind it (before it, for positions that look back). The image's fences are
-    /// around these, and the next or previous leaf is then the rest of this one. For cursors that
-    /// may stop soon.
+    /// Like [`Tree::copy_leaf`], but copies only a few records if those will do.
+    ///
+    /// These are the record described by `at` and some behind it, or some before it for positions that look back. The
+    /// image's fences are around these records, and the next or previous leaf is then the rest of this one. This is
+    /// for cursors that may stop soon.
     pub fn copy_near(&self, at: Position<'_>, into: &mut LeafImage) -> Result<bool> {
         self.copy_at(at, into, true)
     }
@@ -108,7 +110,7 @@ impl Tree {
         fence: &mut Vec<u8>,
     ) -> Result<bool> {
         let route = match at {
-            // How far the cursor goes is known: its first leaves are read together.
+            // The cursor's end is known: its first leaves are read together.
             Position::AtOrAfter(key) | Position::After(key) if into.has_end => {
                 Route::Forward(key, into.extent(true))
             }
@@ -124,13 +126,13 @@ impl Tree {
             }
             return Ok(true);
         }
-        // An empty leaf, or one whose records all lie on the wrong side: on to the neighbours.
+        // The leaf is empty, or all its records lie on the wrong side: go on to the neighbours.
         let more = step(node, at.forward(), fence);
         drop(guard);
         Ok(more && self.copy_on(at.forward(), into, fence)?)
     }
 
-    /// Copies the next leaf from the fence on that has records on this side of it, and within the cursor's end.
+    /// Copies the next leaf from the fence on that has records on the cursor's side of the fence and before its end.
     fn copy_on(&self, forward: bool, into: &mut LeafImage, fence: &mut Vec<u8>) -> Result<bool> {
         loop {
             let is_behind = forward && into.has_end && fence[..] >= into.end[..];
@@ -146,7 +148,7 @@ impl Tree {
             };
             let guard: SharedGuard<'_> = self.latch_leaf(route)?;
             let node = guard.node();
-            // Leaves may have been joined: what the cursor has seen may be a part of this one.
+            // Leaves may have been merged: the cursor may have seen a part of this one.
             let here = if forward {
                 Position::AtOrAfter(fence)
             } else {
@@ -162,16 +164,19 @@ impl Tree {
         }
     }
 
-    /// Moves a filled image on to the next leaf that has records; false (image unchanged) at the
-    /// end. The new image may begin before the old one's end, when leaves were joined meanwhile: go
-    /// on at [`LeafImage::lower_bound`] of the old upper fence.
+    /// Moves a filled image on to the next leaf that has records; false, with the image unchanged, at the end.
+    ///
+    /// If leaves were merged meanwhile, the new image may begin before the old one's end. So the caller goes on at
+    /// [`LeafImage::lower_bound`] of the old upper fence.
     pub fn copy_next_leaf(&self, image: &mut LeafImage) -> Result<bool> {
         self.copy_neighbour(image, true)
     }
 
-    /// Moves a filled image back to the leaf before that has records; false (image unchanged) at the
-    /// beginning. The new image may end behind the old one's beginning, when leaves were joined
-    /// meanwhile: go on below [`LeafImage::lower_bound`] of the old lower fence.
+    /// Moves a filled image back to the previous leaf that has records; false, with the image unchanged, at the
+    /// beginning.
+    ///
+    /// If leaves were merged meanwhile, the new image may end behind the old one's beginning. So the caller goes on
+    /// below [`LeafImage::lower_bound`] of the old lower fence.
     pub fn copy_previous_leaf(&self, image: &mut LeafImage) -> Result<bool> {
         self.copy_neighbour(image, false)
     }
@@ -185,7 +190,7 @@ impl Tree {
     }
 }
 
-/// Puts the fence to a leaf's neighbour into `fence`; false where there is no neighbour.
+/// Copies the fence between a leaf and its neighbour into `fence`; false if there is no neighbour.
 fn step(node: Node<'_>, forward: bool, fence: &mut Vec<u8>) -> bool {
     let next = if forward {
         node.upper_fence()
@@ -198,7 +203,7 @@ fn step(node: Node<'_>, forward: bool, fence: &mut Vec<u8>) -> bool {
 }
 
 impl LeafImage {
-    /// An empty image: no records, and no bounds.
+    /// Makes an empty image: no records, and no bounds.
     pub fn new() -> LeafImage {
         let mut page: Box<Page> = Box::new([0; crate::ids::PAGE_SIZE]);
         let frame = node::NodeFrame {
@@ -221,8 +226,9 @@ impl LeafImage {
         }
     }
 
-    /// As [`LeafImage::new`], for who looks at something between leaves: leaves without records that come
-    /// before the one that is wanted are not passed over, but copied like any other.
+    /// Like [`LeafImage::new`], for a cursor that checks something between leaves.
+    ///
+    /// It copies leaves without records that come before the wanted one, instead of skipping them.
     pub fn one_by_one() -> LeafImage {
         LeafImage {
             one_by_one: !is_planted(PlantedFault::PassEmptyLeaves),
@@ -230,8 +236,9 @@ impl LeafImage {
         }
     }
 
-    /// Says that a cursor that goes forward will not go beyond this key, so that no leaves behind it
-    /// are read ahead, nor looked at for records.
+    /// Sets the key beyond which a forward cursor will not go.
+    ///
+    /// The tree then neither reads leaves behind it ahead, nor searches them for records.
     pub fn set_end(&mut self, end: Option<&[u8]>) {
         self.has_end = end.is_some();
         self.end.clear();
@@ -253,65 +260,69 @@ impl LeafImage {
         Node::new(&self.page)
     }
 
-    /// Copies what means something of a leaf.
+    /// Copies a leaf except for its hole.
     pub(super) fn copy(&mut self, node: Node<'_>) {
         node.copy_to(&mut self.page);
     }
 
-    /// Records in the leaf.
+    /// Returns the number of records in the leaf.
     #[inline]
     pub fn count(&self) -> usize {
         self.node().count()
     }
 
-    /// Puts record `i`'s key into `key` (which is cleared first). `i` must be below `count()`.
+    /// Puts record `i`'s key into `key`, which is cleared first; `i` must be below `count()`.
     #[inline]
     pub fn key(&self, i: usize, key: &mut Vec<u8>) {
         key.clear();
         self.node().append_key(i, key);
     }
 
-    /// Fills `out` with record `i`'s key from byte `from` on; false where it has not as many.
+    /// Fills `out` with record `i`'s key from byte `from` on; false if the key is too short.
+    ///
     /// `i` must be below `count()`.
     #[inline]
     pub fn copy_key(&self, i: usize, from: usize, out: &mut [u8]) -> bool {
         self.node().copy_key(i, from, out)
     }
 
-    /// The `n` bytes of record `i`'s key from byte `from` on, at most 16, and anything behind them, if they can be
-    /// had at once. `i` must be below `count()`.
+    /// Returns the `n` bytes of record `i`'s key from byte `from` on, at most 16, with any bytes behind them.
+    ///
+    /// `None` if they can't be read at once. `i` must be below `count()`.
     #[inline]
     pub fn key_word(&self, i: usize, from: usize, n: usize) -> Option<u128> {
         self.node().key_word(i, from, n)
     }
 
-    /// The `n` bytes, 1 to 8, of record `i`'s key from byte `from` on, as a number, if they can be had at once. `i`
-    /// must be below `count()`.
+    /// Returns the `n` bytes, 1 to 8, of record `i`'s key from byte `from` on, as a number.
+    ///
+    /// `None` if they can't be read at once. `i` must be below `count()`.
     #[inline]
     pub fn key_number(&self, i: usize, from: usize, n: usize) -> Option<u64> {
         self.node().key_number(i, from, n)
     }
 
-    /// Length of record `i`'s key. `i` must be below `count()`.
+    /// Returns the length of record `i`'s key; `i` must be below `count()`.
     #[inline]
     pub fn key_len(&self, i: usize) -> usize {
         self.node().key_len(i)
     }
 
-    /// A byte of record `i`'s key. `i` must be below `count()`, `at` below `key_len(i)`.
+    /// Returns a byte of record `i`'s key; `i` must be below `count()`, and `at` below `key_len(i)`.
     #[inline]
     pub fn key_byte(&self, i: usize, at: usize) -> u8 {
         self.node().key_byte(i, at)
     }
 
-    /// Record `i`'s value. `i` must be below `count()`.
+    /// Returns record `i`'s value; `i` must be below `count()`.
     #[inline]
     pub fn value(&self, i: usize) -> &[u8] {
         self.node().value(i)
     }
 
-    /// The first record with a key ≥ `key` (`count()` where there is none), and whether it is
-    /// equal. `key` may lie outside the leaf's fences.
+    /// Returns the first record with a key ≥ `key` (`count()` if there is none), and whether it is equal.
+    ///
+    /// `key` may lie outside the leaf's fences.
     pub fn lower_bound(&self, key: &[u8]) -> (usize, bool) {
         let node = self.node();
         if key < node.lower_fence() {
@@ -329,12 +340,16 @@ impl LeafImage {
         self.node().max_txid()
     }
 
-    /// Every key of the leaf is ≥ this; empty for the first leaf. See [`Tree::copy_previous_leaf`].
+    /// Returns the lower fence: every key of the leaf is ≥ this; empty for the first leaf.
+    ///
+    /// See [`Tree::copy_previous_leaf`].
     pub fn lower_fence(&self) -> &[u8] {
         self.node().lower_fence()
     }
 
-    /// Every key of the leaf is < this; None for the last leaf. See [`Tree::copy_next_leaf`].
+    /// Returns the upper fence: every key of the leaf is < this; `None` for the last leaf.
+    ///
+    /// See [`Tree::copy_next_leaf`].
     pub fn upper_fence(&self) -> Option<&[u8]> {
         self.node().upper_fence()
     }

@@ -1,10 +1,9 @@
-//! Going through the leaves of a range of keys in order, by way of the nodes above them.
+//! A scan through the leaves of a range of keys in order, by way of the nodes above them.
 //!
-//! The node above is copied, with the version of its latch. As long as that version holds, its
-//! children are the leaves that the copy names, and need no descent of their own; when it has
-//! changed, the way goes down anew from where the next leaf begins. A leaf of which everything
-//! wanted is known already ([`ZoneMap`]) is not even latched: its version tells that it is the one that
-//! has a zone map.
+//! The scan copies the node above, with the version of its latch. As long as that version holds, the node's children
+//! are the leaves that the copy names, and the scan needs no descent for each. If the node has changed, the scan
+//! descends again to where the next leaf begins. If all that the scan wants of a leaf is known already ([`ZoneMap`]),
+//! the scan does not even latch the leaf: the leaf's version shows that the zone map is of this leaf.
 
 use crate::{buffer, leaf_cache};
 use std::ops::Range;
@@ -22,9 +21,9 @@ use crate::leaf_cache::{LeafZoneMaps, ZoneMap};
 use crate::node::{Node, Page};
 use crate::planted::{is_planted, PlantedFault};
 
-/// Where a scan through leaves stands.
+/// The place of a leaf scan.
 enum Place {
-    /// Before the leaf that takes `from`, which is to be looked for.
+    /// Before the leaf that takes `from`; the scan must descend to it.
     Descend,
     /// Among the children of the copied node.
     Above,
@@ -35,42 +34,42 @@ enum Place {
 /// A scan through the leaves of a range.
 pub struct LeafScan<'t> {
     tree: &'t Tree,
-    /// Where the part of the range begins that is still to come; exact in [`Place::Descend`].
+    /// Where the rest of the range begins; exact in [`Place::Descend`].
     from: Vec<u8>,
-    /// Where the range ends, itself not within; `None`: with the tree.
+    /// The key before which the range ends; `None`: it ends with the tree.
     to: Option<Vec<u8>>,
-    /// The columns of which zone maps spare a leaf, if any do.
+    /// The columns whose zone maps let the scan skip a leaf, if any.
     zone_map_columns: Option<SmallVec<[usize; 4]>>,
-    /// The columns of which mini-pages spare a leaf, if any do.
+    /// The columns whose mini-pages let the scan skip a leaf, if any.
     mini_page_columns: Option<u64>,
     /// A mini-page's bytes.
     copy: Vec<u8>,
     place: Place,
-    /// A copy of the node above.
+    /// A copy of the node above the leaves.
     above: Box<Page>,
-    /// Where it was, and at which version; in [`Place::Above`] alone.
+    /// The node's frame, and the version at which it was copied; only in [`Place::Above`].
     frame: FrameId,
     version: LatchVersion,
-    /// The next child, the first of the range, and the last.
+    /// The next child, and the first and last child of the range.
     next: usize,
     first: usize,
     last: usize,
-    /// Leaves that have been read.
+    /// The number of leaves that have been read.
     passed: usize,
-    /// Whether the first and the last child have records outside the range.
+    /// Whether the first and the last child may have records outside the range.
     first_is_partial: bool,
     ends_within: bool,
 }
 
-/// A leaf that is not latched.
+/// A leaf that the scan may skip; it is not latched.
 pub struct SkippableLeaf<'a>(Known<'a>);
 
 enum Known<'a> {
-    /// In memory.
+    /// In memory, at this version of its latch.
     Here(&'a BufferPool, FrameId, LatchVersion),
-    /// Not in memory: what it came to when it left.
+    /// Not in memory: its zone maps from the eviction.
     Left(LeafZoneMaps),
-    /// Not in memory: what of it is within the range, of some columns.
+    /// Not in memory: the records within the range from its mini-page.
     MiniPage(MiniPage<'a>),
 }
 
@@ -79,22 +78,22 @@ pub struct Leaf<'a> {
     pool: &'a BufferPool,
     node: Node<'a>,
     frame: FrameId,
-    /// Of the latch: it stays while the leaf is latched.
+    /// The latch's version, which stays the same while the leaf is latched.
     version: LatchVersion,
-    /// The frame of the leaf behind, where it is in memory under the same node.
+    /// The frame of the next leaf, if it is in memory under the same node.
     behind: Option<FrameId>,
     /// The records within the range.
     pub range: Range<usize>,
-    /// Whether all of the leaf, as far as its fences go, is within the range.
+    /// Whether the whole leaf, by its fences, is within the range.
     pub whole: bool,
-    /// Whether it was not in memory when it was come to.
+    /// Whether the leaf was not in memory when the scan came to it.
     pub was_not_resident: bool,
 }
 
-/// What a step came to.
+/// The result of a step.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Step<R> {
-    /// The leaf was known already.
+    /// The leaf was skipped: what is known of it will do.
     Known,
     /// The leaf was read.
     Read(R),
@@ -103,7 +102,7 @@ pub enum Step<R> {
 }
 
 impl SkippableLeaf<'_> {
-    /// The zone map of a column; without a column, of any.
+    /// Returns the zone map of a column; without a column, one that tells the number of records.
     #[inline]
     pub fn zone_map(&self, column: Option<usize>) -> Option<ZoneMap> {
         match &self.0 {
@@ -113,7 +112,7 @@ impl SkippableLeaf<'_> {
         }
     }
 
-    /// Its records, as far as they are within the range, where it is these that are known.
+    /// Returns the leaf's records within the range, if they are known from a mini-page.
     pub fn mini_page(&self) -> Option<&MiniPage<'_>> {
         match &self.0 {
             Known::MiniPage(page) => Some(page),
@@ -123,12 +122,12 @@ impl SkippableLeaf<'_> {
 }
 
 impl<'a> Leaf<'a> {
-    /// The newest transaction that changed a record of the leaf.
+    /// Returns the newest transaction that changed a record of the leaf.
     pub fn max_txid(&self) -> u64 {
         self.node.max_txid()
     }
 
-    /// Record `i`'s value.
+    /// Returns record `i`'s value.
     #[inline]
     pub fn value(&self, i: usize) -> &'a [u8] {
         self.node.value(i)
@@ -140,13 +139,14 @@ impl<'a> Leaf<'a> {
         self.node.append_key(i, key);
     }
 
-    /// Fills `out` with record `i`'s key from byte `from` on; false where it has not as many.
+    /// Fills `out` with record `i`'s key from byte `from` on; false if the key is too short.
     pub fn copy_key(&self, i: usize, from: usize, out: &mut [u8]) -> bool {
         self.node.copy_key(i, from, out)
     }
 
-    /// Asks the processor for a part of the next leaf, the `part`th of `parts`, without waiting for it: for
-    /// a reader who asks for one part with each record, and will read all of that leaf.
+    /// Prefetches the `part`th of `parts` parts of the next leaf, without waiting for it.
+    ///
+    /// This is for a reader that asks for one part with each record, and will read all of that leaf.
     #[inline]
     pub fn prefetch_next(&self, part: usize, parts: usize) {
         if let Some(behind) = self.behind {
@@ -166,12 +166,12 @@ impl<'a> Leaf<'a> {
         self.node.key_byte(i, at)
     }
 
-    /// Copies the leaf, to be read without its latch.
+    /// Copies the leaf, so that the caller can read it without the latch.
     pub fn copy_to(&self, image: &mut LeafImage) {
         image.copy(self.node);
     }
 
-    /// Whether no zone map of the leaf as it is stands where the column's would.
+    /// Returns whether the column's place has no zone map of the leaf as it is.
     pub fn has_room(&self, column: usize) -> bool {
         let zone_maps = &self.pool.zone_maps;
         zone_maps.has_room(self.frame, self.version, column)
@@ -185,7 +185,7 @@ impl<'a> Leaf<'a> {
 }
 
 impl Tree {
-    /// The leaves with keys from `from` up to, not including, `to` (`None`: to the end).
+    /// Returns a scan of the leaves with keys from `from` up to, not including, `to` (`None`: to the end).
     pub fn leaves(&self, from: Vec<u8>, to: Option<Vec<u8>>) -> LeafScan<'_> {
         let empty = to.as_ref().is_some_and(|to| *to <= from);
         LeafScan {
@@ -210,12 +210,12 @@ impl Tree {
 }
 
 impl<'t> LeafScan<'t> {
-    /// Says that leaves of which there are zone maps of all these columns need not be read.
+    /// Lets the scan skip leaves that have zone maps of all these columns.
     pub fn skip_with_zone_maps(&mut self, columns: impl Iterator<Item = usize>) {
         self.zone_map_columns = Some(columns.collect());
     }
 
-    /// Says that mini-pages with these columns do instead of leaves that are not in memory.
+    /// Lets the scan read mini-pages with these columns instead of leaves that are not in memory.
     pub fn skip_with_mini_pages(&mut self, columns: u64) {
         self.mini_page_columns = Some(columns);
     }
@@ -225,7 +225,7 @@ impl<'t> LeafScan<'t> {
         self.tree
     }
 
-    /// Where the part of the range begins that is still to come; `None` where nothing is.
+    /// Returns where the rest of the range begins; `None` if nothing is left.
     pub fn rest(&mut self) -> Option<Vec<u8>> {
         match self.place {
             Place::Above if self.next > self.last => self.leave(),
@@ -241,9 +241,11 @@ impl<'t> LeafScan<'t> {
         }
     }
 
-    /// Goes to the next leaf: `known` is asked first, where all of it is within the range or there is a mini-page,
-    /// and says whether that will do; otherwise `read` is called under the leaf's shared latch: it must
-    /// be short and wait for nothing. Loads what is missing on the way.
+    /// Goes to the next leaf, and loads the pages that are missing on the way.
+    ///
+    /// `known` is called first if the whole leaf is within the range, or it has a mini-page. It returns whether the
+    /// scan can skip the leaf. Otherwise `read` is called under the leaf's shared latch: it must be short and wait for
+    /// nothing.
     ///
     /// # Errors
     /// Those of reading pages.
@@ -286,7 +288,7 @@ impl<'t> LeafScan<'t> {
             if whole {
                 let version = pool.frames.state(frame).latch.optimistic();
                 let leaf = SkippableLeaf(Known::Here(pool, frame, version));
-                // The version is of this child only if it still was the child when it was noted.
+                // The version is of this child only if the node above has not changed up to here.
                 if above.still(self.version) && known(&leaf) {
                     self.next += 1;
                     return Ok(Step::Known);
@@ -323,7 +325,7 @@ impl<'t> LeafScan<'t> {
         }
     }
 
-    /// Whether what is left of the next leaf, which is not in memory, will do.
+    /// Returns whether the scan can skip the next leaf, which is not in memory.
     fn is_known_not_resident(
         &mut self,
         id: u64,
@@ -334,7 +336,7 @@ impl<'t> LeafScan<'t> {
         let above = &pool.frames.state(self.frame).latch;
         let tree = self.tree.id.0;
         let left = whole.then(|| pool.evicted_zone_maps.of(id, tree)).flatten();
-        // What it came to when it left, if it has not been back since the node was copied.
+        // The zone maps hold if the leaf has not been loaded since the node was copied.
         if let Some(left) = left.filter(|_| above.still(self.version)) {
             if known(&SkippableLeaf(Known::Left(left))) {
                 return true;
@@ -360,7 +362,7 @@ impl<'t> LeafScan<'t> {
             .is_some_and(|leaf| known(&SkippableLeaf(Known::MiniPage(leaf))))
     }
 
-    /// Copies the node above the leaf that takes `from`; false where the root is a leaf.
+    /// Copies the node above the leaf that takes `from`; false if the root is a leaf.
     fn copy_above(&mut self) -> Result<bool> {
         let route = Route::Forward(&self.from, self.extent());
         let guard: Option<SharedGuard<'_>> = self.tree.latch_node(route, 1)?;
@@ -381,7 +383,7 @@ impl<'t> LeafScan<'t> {
             Some(before) => self.from == node.key(before),
         };
         self.first_is_partial = !lower;
-        // Behind the last child that is wanted nothing is, unless that is the node's last.
+        // The range ends with its last child, unless this is the node's last child.
         self.last = match &self.to {
             Some(to) if node.upper_fence().is_none_or(|upper| &to[..] < upper) => {
                 node.lower_bound(to).0
@@ -408,7 +410,7 @@ impl<'t> LeafScan<'t> {
         }
     }
 
-    /// Goes on behind the copied node.
+    /// Continues behind the copied node.
     fn leave(&mut self) {
         let node = Node::new(&self.above);
         let upper = node.upper_fence().filter(|upper| {
@@ -424,7 +426,7 @@ impl<'t> LeafScan<'t> {
         }
     }
 
-    /// The copied node is of no use for the next leaf.
+    /// Makes the scan descend to the next leaf, because the copied node does not lead to it.
     fn descend_to_next(&mut self) {
         if self.next > self.first {
             self.from.clear();
@@ -433,7 +435,7 @@ impl<'t> LeafScan<'t> {
         self.place = Place::Descend;
     }
 
-    /// Reads the leaf that takes `from`, found by a descent of its own.
+    /// Reads the leaf that takes `from`, which it finds by a descent.
     fn read_one<R>(
         &mut self,
         was_not_resident: bool,

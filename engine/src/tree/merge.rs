@@ -1,4 +1,4 @@
-//! Joining underfull nodes with a neighbour. Never needed: whatever is in the way ends the attempt.
+//! Merging underfull nodes with a neighbour. No merge is ever needed: any obstacle ends the attempt.
 
 use super::descend::{Located, Route};
 use super::split::{set_parent, ParentAndChild};
@@ -8,8 +8,10 @@ use crate::error::Result;
 use crate::{buffer, knobs, node};
 
 impl Tree {
-    /// Joins the node of `level` that takes the key with a neighbour, if one of them is underfull and
-    /// they fit into one; then looks at the level above.
+    /// Merges the node of `level` that takes the key with a neighbour, if one of them is underfull and both fit into
+    /// one.
+    ///
+    /// If the parent becomes underfull by this, the parent is next.
     pub(super) fn merge_around(&self, key: &[u8], level: u8) {
         for level in level.. {
             match self.merge_once(key, level) {
@@ -26,7 +28,7 @@ impl Tree {
         }
     }
 
-    /// One level's merge. True if the parent has become underfull by it.
+    /// Tries a merge at one level, and returns whether the parent has become underfull by it.
     fn merge_once(&self, key: &[u8], level: u8) -> Result<bool> {
         if let Located::Child { place, frame } = self.locate(Route::Key(key), level)? {
             self.pool.save_early(place.parent)?;
@@ -77,14 +79,14 @@ impl Tree {
             set_parent(&self.pool, &left);
             parent.node_mut().remove_separator(left_at);
             parent.mark_dirty();
-            // Nothing refers to it any more, and its image is saved.
+            // No parent refers to the right node, and its image is saved.
             self.pool.free_latched(right)?;
             return Ok(parent.node().used() < knobs::merge_below());
         }
         Ok(false)
     }
 
-    /// Moves the content of a root's only child up into the root, as often as it has but one.
+    /// Moves the content of the root's only child up into the root, as long as the root has only one.
     fn lower_root(&self) -> Result<()> {
         loop {
             let (only, root_frame) = {

@@ -1,4 +1,4 @@
-//! Mini-pages of leaves: see [`crate::buffer`]'s `mini_page`, which keeps them, for what they are for.
+//! The bytes of mini-pages: see [`crate::buffer`]'s `mini_page`, which stores them, for their purpose.
 //!
 //! ```text
 //! u16 records · u16 bytes of the keys' common prefix · the prefix ·
@@ -17,24 +17,25 @@ use crate::knobs;
 use crate::leaf_cache::LeafSeen;
 use crate::node::{LeafLayoutHint, Node};
 
-/// Bytes that stand in front for each record: where it begins, and the length of its key.
+/// Bytes of a record's slot: where the record begins, and the length of its key's rest.
 const SLOT: usize = 4;
 
-/// What is to be kept of a record's value.
+/// The part of a record's value that a projection keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProjectedRecord {
-    /// What was appended.
+    /// The bytes that were appended.
     Kept,
-    /// Nothing: the record is nobody's any more.
+    /// Nothing: no snapshot needs the record.
     Gone,
-    /// It can't be told, and so no copy of the leaf is made.
+    /// The projection can't decide: so no mini-page of the leaf is made.
     Unclear,
 }
 
 impl Tree {
-    /// Looks for a key in the mini-page of its leaf, which is not in memory. `f` gets what is kept of the
-    /// value, and the columns that it is of. `None` where there is no copy with these columns (then the
-    /// leaf must be read), `Some(None)` where the leaf has no such record.
+    /// Looks for a key in the mini-page of its leaf, which is not in memory.
+    ///
+    /// `f` gets the part of the value that is kept, and its columns. `None` if there is no mini-page with these
+    /// columns: then the caller must read the leaf. `Some(None)` if the leaf has no such record.
     pub fn read_mini_page<R>(
         &self,
         leaf: LeafNotResident,
@@ -50,14 +51,16 @@ impl Tree {
         found.flatten()
     }
 
-    /// Whether there is a mini-page of a leaf with these columns.
+    /// Returns whether a leaf has a mini-page with these columns.
     pub fn has_mini_page(&self, leaf: LeafNotResident, columns: u64) -> bool {
         self.pool.has_mini_page(leaf.1, self.id.0, columns)
     }
 
-    /// Makes a mini-page of a key's leaf, which has just been brought for one record or a few, unless the pool has
-    /// room for leaves as they are. `project` appends what is to be kept of a value: the columns asked for,
-    /// and, where that is not too much, those of which there was a copy before; it runs under the leaf's latch.
+    /// Makes a mini-page of a key's leaf, which has just been loaded for one record or a few.
+    ///
+    /// It makes none if the pool has room for whole leaves. `project` appends what is to be kept of a value. This is
+    /// the columns asked for, and those of the leaf's last mini-page if they are not too much. `project` runs under
+    /// the leaf's latch.
     ///
     /// # Errors
     /// Those of reading inner nodes.
@@ -98,7 +101,7 @@ impl Tree {
     }
 }
 
-/// Puts a copy of a leaf into `out`; `None` where it is unclear, or becomes too long.
+/// Writes a mini-page of a leaf into `out`; `None` if a record is unclear, or the mini-page becomes too long.
 fn build(
     node: Node<'_>,
     out: &mut Vec<u8>,
@@ -139,13 +142,14 @@ fn build(
     Some(())
 }
 
-/// Appends a number, which is below the longest copy's.
+/// Appends a number, which is below the length of the longest mini-page.
 fn put(number: usize, out: &mut Vec<u8>) {
     out.extend_from_slice(&(number as u16).to_le_bytes());
 }
 
-/// What a copy keeps of a key's value: `Some(None)` where it has no such key, `None` where the bytes are no
-/// copy.
+/// Returns what a mini-page keeps of a key's value.
+///
+/// `Some(None)` if it has no such key; `None` if the bytes are not a mini-page.
 fn find<'a>(copy: &'a [u8], key: &[u8]) -> Option<Option<&'a [u8]>> {
     let copy = MiniPageBytes::new(copy)?;
     let at = copy.lower_bound(key)?;
@@ -157,7 +161,7 @@ fn find<'a>(copy: &'a [u8], key: &[u8]) -> Option<Option<&'a [u8]>> {
     Some(is_it.then_some(record.kept))
 }
 
-/// A copy's bytes. What they can't be is `None`.
+/// The bytes of a mini-page; its methods return `None` for bytes that can't be in one.
 #[derive(Clone, Copy)]
 struct MiniPageBytes<'a> {
     bytes: &'a [u8],
@@ -192,7 +196,7 @@ impl<'a> MiniPageBytes<'a> {
         let slot = self.slot(i);
         let begin = self.number(slot)?;
         let kept = begin + self.number(slot + 2)?;
-        // It ends where the next begins.
+        // A record ends where the next one begins.
         let end = match i + 1 < self.count {
             true => self.number(slot + SLOT)?,
             false => self.bytes.len(),
@@ -204,7 +208,7 @@ impl<'a> MiniPageBytes<'a> {
         })
     }
 
-    /// The first record whose key is not below.
+    /// Returns the first record with a key that is not below `key`.
     fn lower_bound(self, key: &[u8]) -> Option<usize> {
         let (head, rest) = key.split_at(key.len().min(self.prefix.len()));
         match head.cmp(self.prefix) {
@@ -229,27 +233,27 @@ impl<'a> MiniPageBytes<'a> {
 pub struct MiniPage<'a> {
     copy: MiniPageBytes<'a>,
     range: Range<usize>,
-    /// The columns that it has.
+    /// The columns that the mini-page has.
     pub columns: u64,
 }
 
-/// What a mini-page has of a record.
+/// The part of a record that a mini-page has.
 #[derive(Clone, Copy)]
 pub struct MiniPageRecord<'a> {
     prefix: &'a [u8],
     rest: &'a [u8],
-    /// What was kept of its value.
+    /// The part of the value that is kept.
     pub kept: &'a [u8],
 }
 
 impl MiniPageRecord<'_> {
-    /// Length of the key.
+    /// Returns the length of the key.
     #[inline]
     pub fn key_len(&self) -> usize {
         self.prefix.len() + self.rest.len()
     }
 
-    /// A byte of the key; `at` must be below `key_len()`.
+    /// Returns a byte of the key; `at` must be below `key_len()`.
     #[inline]
     pub fn key_byte(&self, at: usize) -> u8 {
         match at.checked_sub(self.prefix.len()) {
@@ -260,8 +264,9 @@ impl MiniPageRecord<'_> {
 }
 
 impl<'a> MiniPage<'a> {
-    /// The records with keys from `from` up to, not including, `to` of a copy with these columns; `None`
-    /// where the bytes are no copy.
+    /// Makes a mini-page with these columns, limited to keys from `from` up to, not including, `to`.
+    ///
+    /// `None` if the bytes are not a mini-page.
     pub(super) fn new(
         bytes: &'a [u8],
         columns: u64,
@@ -280,7 +285,7 @@ impl<'a> MiniPage<'a> {
         })
     }
 
-    /// The records; `None` in place of one whose bytes are none.
+    /// Returns the records; `None` in place of a record whose bytes are damaged.
     pub fn records(&self) -> impl Iterator<Item = Option<MiniPageRecord<'a>>> + '_ {
         self.range.clone().map(|i| self.copy.record(i))
     }

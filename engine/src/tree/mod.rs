@@ -1,11 +1,10 @@
 //! B+trees of byte keys and byte values over the buffer pool.
 //!
 //! - `root`: where the root is; `descend`: from there to a node; `modify`, `split`, `merge`: changes;
-//! - `leaf_image`: copies of leaves for cursors; `mini_page`: of leaves that are not in memory; `leaf_scan`, `cuts`: a
-//!   range's leaves in order, and its parts; `estimate`, `verify`, `destroy`: whole trees.
+//! - `leaf_image`: copies of leaves for cursors; `mini_page`: mini-pages of leaves that are not in memory;
+//!   `leaf_scan`, `cuts`: a range's leaves in order, and its parts; `estimate`, `verify`, `destroy`: whole trees.
 //!
-//! Leaves have no links to their neighbours: the next leaf is found by descending again with the
-//! leaf's upper fence.
+//! Leaves have no links to their neighbours: a cursor finds the next leaf by a descent with the leaf's upper fence.
 #![forbid(unsafe_code)]
 
 mod cuts;
@@ -45,24 +44,24 @@ pub use verify::{RecordVisitor, TreeCounts, TreeStats};
 use descend::{Located, Route};
 use root::LastFrame;
 
-/// One B+tree. Shared between threads behind an `Arc`. Changes are to be made inside the barrier.
+/// A B+tree, shared between threads behind an `Arc`; changes must be made inside the barrier.
 pub struct Tree {
     id: TreeId,
     root: PageId,
     last_frame: LastFrame,
-    /// Its pages go, or are others' already.
+    /// Whether the tree's pages are being freed, or may already be other pages.
     destroyed: AtomicBool,
-    /// A parent and its child have been found to contradict each other.
+    /// Whether a parent and its child have contradicted each other.
     contradicted: AtomicBool,
-    /// Held by whoever looks for the root, so that its page is not given to others meanwhile.
+    /// Locked by a thread that looks for the root, so that the root's page is not freed meanwhile.
     finding_root: Mutex<()>,
     pool: Arc<BufferPool>,
-    /// Keeps the pool's background thread.
+    /// Keeps the pool's background threads running.
     _pool: Arc<PoolWithThreads>,
 }
 
 impl Tree {
-    /// A new, empty tree.
+    /// Creates an empty tree.
     pub fn create(pool: &Arc<PoolWithThreads>, id: TreeId) -> Result<Tree> {
         let (root, mut guard) = pool.create_unparented(PageKind::Leaf)?;
         node::write_empty(
@@ -79,11 +78,11 @@ impl Tree {
         );
         let frame = guard.frame();
         drop(guard);
-        // It is not read again: that could fail, and the page would be nobody's.
+        // The root is not read again: the read could fail, and no tree would own the page.
         Ok(Tree::new(pool, id, root, frame))
     }
 
-    /// The tree whose root is that page.
+    /// Opens the tree with this root page.
     pub fn open(pool: &Arc<PoolWithThreads>, id: TreeId, root: PageId) -> Result<Tree> {
         let pin = pool.pin(root)?;
         root::check_root(pool.buffer_pool(), &pin.shared(), id, root)?;
@@ -103,41 +102,44 @@ impl Tree {
         }
     }
 
-    /// The root's page: the same for the life of the tree.
+    /// Returns the root's page, which stays the same for the life of the tree.
     pub fn root(&self) -> PageId {
         self.root
     }
 
-    /// The tree's number.
+    /// Returns the tree's number.
     pub fn id(&self) -> TreeId {
         self.id
     }
 
-    /// Finds a key's leaf and asks the processor for what a search in it will touch, without
-    /// waiting for that. A reader of many keys finds the leaves of some before it reads in the
-    /// first ([`Tree::read_in`]): so the waits for memory overlap.
+    /// Finds a key's leaf and prefetches what a search in it will read, without waiting for it.
     ///
-    /// A leaf that is not in memory is not brought, but can be, with others, by [`Tree::bring`]; reading
-    /// with the hint brings it all the same.
+    /// A reader of many keys finds the leaves of some keys before it reads in the first ([`Tree::read_in`]), so that
+    /// the waits for memory overlap.
+    ///
+    /// A leaf that is not in memory is not loaded. [`Tree::bring`] can load it together with others.
+    /// [`Tree::read_in`] with the hint loads it in any case.
     #[inline]
     pub(crate) fn find_leaf(&self, key: &[u8], shape: &LeafLayoutHint) -> Result<LeafHint> {
         self.locate(Route::InMemory(key, shape), 0).map(LeafHint)
     }
 
-    /// Brings leaves into memory that [`Tree::find_leaf`] did not find there, all at once. One that
-    /// can't be read is no error until it is needed.
+    /// Loads leaves together that [`Tree::find_leaf`] did not find in memory.
+    ///
+    /// A leaf that can't be read is no error until a reader needs it.
     pub fn bring(&self, leaves: &[LeafNotResident]) {
         self.pool
             .bring_children(leaves.iter().map(|leaf| (leaf.0, leaf.1)));
     }
 
-    /// How many leaves should be brought at a time.
+    /// Returns how many leaves should be loaded at a time.
     pub fn most_brought(&self) -> usize {
         self.pool.most_at_once()
     }
 
-    /// As [`Tree::read`], with what [`Tree::find_leaf`] of the same key gave before. Where the
-    /// leaf has moved since, it is looked for again.
+    /// Like [`Tree::read`], with the hint that [`Tree::find_leaf`] gave for the same key.
+    ///
+    /// If the leaf has moved since, the tree descends to it again.
     #[inline]
     pub(crate) fn read_in<R>(
         &self,
@@ -156,7 +158,7 @@ impl Tree {
         Ok(f(found.then(|| node.value(at)), node.max_txid()))
     }
 
-    /// The key's record, if there is one, latched: for whoever is short and waits for nothing.
+    /// Returns the key's record, if there is one, latched; the caller must be short and wait for nothing.
     #[inline]
     pub(crate) fn record(&self, key: &[u8]) -> Result<Option<Record<'_>>> {
         let leaf: SharedGuard<'_> = self.latch_leaf(Route::Key(key))?;
@@ -164,8 +166,10 @@ impl Tree {
         Ok(found.then_some(Record { leaf, at }))
     }
 
-    /// Copies the key's value, if there is one, or as much of its prefix as `out` keeps: where it stands there, and
-    /// the leaf's newest transaction. Takes no latch where nothing changes meanwhile.
+    /// Copies the key's value, or as much of its prefix as `out` keeps.
+    ///
+    /// Returns where the copy is in `out`, and the leaf's newest transaction; `None` if there is no record. Takes a
+    /// latch only if a node on the way is changing or not in memory.
     #[inline(always)]
     pub(crate) fn copy_value(
         &self,
@@ -191,8 +195,9 @@ impl Tree {
         Ok(record.map(|record| (0..out.keep(record.value()), record.max_txid())))
     }
 
-    /// Calls `f` with the key's value, if there is one, and the leaf's newest transaction, under
-    /// the leaf's shared latch: `f` must be short and wait for nothing.
+    /// Calls `f` with the key's value, if there is one, and the leaf's newest transaction.
+    ///
+    /// `f` runs under the leaf's shared latch: it must be short and wait for nothing.
     #[inline]
     pub fn read<R>(&self, key: &[u8], f: impl FnOnce(Option<&[u8]>, u64) -> R) -> Result<R> {
         let guard: SharedGuard<'_> = self.latch_leaf(Route::Key(key))?;
@@ -202,12 +207,12 @@ impl Tree {
     }
 }
 
-/// A leaf that was not in memory when [`Tree::find_leaf`] looked.
+/// A leaf that was not in memory when [`Tree::find_leaf`] looked for it.
 #[derive(Clone, Copy, Debug)]
 pub struct LeafNotResident(ChildPlace, u64);
 
 impl LeafNotResident {
-    /// Its page: the same for all keys of the leaf.
+    /// Returns the leaf's page: the same for all keys of the leaf.
     pub fn page(&self) -> PageId {
         PageId(self.1)
     }
@@ -220,25 +225,25 @@ pub(crate) struct Record<'a> {
 }
 
 impl Record<'_> {
-    /// Its value.
+    /// Returns the record's value.
     #[inline]
     pub fn value(&self) -> &[u8] {
         self.leaf.node().value(self.at)
     }
 
-    /// The leaf's newest transaction.
+    /// Returns the leaf's newest transaction.
     #[inline]
     pub fn max_txid(&self) -> u64 {
         self.leaf.node().max_txid()
     }
 }
 
-/// Where a key's leaf was when [`Tree::find_leaf`] looked.
+/// The place at which [`Tree::find_leaf`] found a key's leaf.
 #[derive(Clone, Copy, Debug)]
 pub struct LeafHint(descend::Located);
 
 impl LeafHint {
-    /// The key's leaf, if it is not in memory.
+    /// Returns the key's leaf, if it is not in memory.
     #[inline]
     pub fn away(&self) -> Option<LeafNotResident> {
         match self.0 {

@@ -11,11 +11,11 @@ use crate::knobs;
 use crate::planted::{is_planted, PlantedFault};
 
 thread_local! {
-    /// The new value on its way into the leaf.
+    /// A buffer for the new value of a record.
     static NEW_VALUE: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// The thread's buffer, or another at its end, when that may be gone: a transaction may be dropped then.
+/// Returns the thread's buffer, or a new one if the buffer is gone: a thread that ends may drop a transaction.
 fn take_buffer() -> Result<Vec<u8>> {
     let taken = NEW_VALUE.try_with(RefCell::take);
     if taken.is_err() && is_planted(PlantedFault::NeedThreadsBuffer) {
@@ -25,10 +25,10 @@ fn take_buffer() -> Result<Vec<u8>> {
 }
 
 impl Tree {
-    /// Calls `f` exactly once with the key's value, under the leaf's exclusive latch, and does what
-    /// it answers. Room for a value of `max_value` bytes is made before, so nothing can fail after
-    /// `f`. Unless the answer is [`RecordEdit::Keep`], the leaf's newest transaction becomes at least
-    /// `txid`.
+    /// Calls `f` exactly once with the key's value, under the leaf's exclusive latch, and does what it returns.
+    ///
+    /// The tree makes room for a value of `max_value` bytes before, so nothing can fail after `f`. Unless `f` returns
+    /// [`RecordEdit::Keep`], the leaf's newest transaction becomes at least `txid`.
     pub fn modify<R>(
         &self,
         key: &[u8],
@@ -39,7 +39,7 @@ impl Tree {
         self.modify_in(key, max_value, txid, |_, old, new| f(old, new))
     }
 
-    /// As [`Tree::modify`], with a function that is told the leaf, too.
+    /// Like [`Tree::modify`], but also passes the leaf's page to `f`.
     pub fn modify_in<R>(
         &self,
         key: &[u8],
@@ -53,7 +53,7 @@ impl Tree {
         self.change(guard, key, max_value, txid, |old, new| f(leaf, old, new))
     }
 
-    /// As [`Tree::modify`], for a new value that is not longer than the one there: needs no room.
+    /// Like [`Tree::modify`], for a new value that is not longer than the present one: it needs no room.
     pub fn rewrite<R>(
         &self,
         key: &[u8],
@@ -116,7 +116,7 @@ impl Tree {
                 }
             }
         }
-        // At the thread's end there may be no place for it.
+        // At the thread's end, the buffer may be gone.
         let _ = NEW_VALUE.try_with(|buffer| buffer.replace(new));
         drop(guard);
         if underfull {
@@ -125,7 +125,7 @@ impl Tree {
         Ok(result)
     }
 
-    /// Latches the key's leaf such that a value of `max_value` bytes can be put under it.
+    /// Latches the key's leaf with room for a value of `max_value` bytes under the key.
     fn latch_with_room(&self, key: &[u8], max_value: usize) -> Result<ExclusiveGuard<'_>> {
         loop {
             let mut guard: ExclusiveGuard<'_> = self.latch_leaf(Route::Key(key))?;
@@ -142,7 +142,7 @@ impl Tree {
         }
     }
 
-    /// Lets the layer above shorten and drop records; true if that has freed anything to speak of.
+    /// Lets the layer above shorten and drop records; true if that has freed `knobs::frozen_enough` bytes.
     fn freeze(&self, guard: &mut ExclusiveGuard<'_>) -> Result<bool> {
         let Some(freeze) = self.pool.freeze.get() else {
             return Ok(false);

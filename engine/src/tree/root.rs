@@ -1,9 +1,9 @@
 //! Where a tree's root is.
 //!
-//! The root leaves memory as other pages do, and no parent says where it is: the tree itself remembers the
-//! frame in which it was last. Whoever comes by there asks the frame which page it has, at the version that is
-//! asked for again afterwards. Where that is another page, the root is looked for through the page table,
-//! and loaded if need be. So however many trees are open, they keep nothing in memory.
+//! The root is evicted like other pages, and no parent refers to it. The tree itself remembers the frame in which the
+//! root was last. A descent reads which page this frame holds, and checks the frame's version afterwards. If it is
+//! another page, the tree finds the root through the page table, and loads it if need be. So open trees, however
+//! many, keep no page in memory.
 
 use super::Tree;
 use crate::buffer::{BufferPool, FrameState, Latched, SharedGuard};
@@ -32,7 +32,7 @@ impl LastFrame {
 }
 
 impl Tree {
-    /// The root, if it is where it was last.
+    /// Returns the root, if it is still in the frame where it was last.
     #[inline(always)]
     pub(super) fn root_in_memory(&self) -> Option<RootSeen<'_>> {
         let frame = self.last_frame.0.load(Ordering::Relaxed);
@@ -41,7 +41,7 @@ impl Tree {
             return None;
         }
         let version = state.latch.optimistic();
-        // A frame's page changes under its exclusive latch alone: while the version holds, it has this one.
+        // A frame's page changes only under its exclusive latch: while the version holds, the frame has this page.
         if state.page.load(Ordering::Relaxed) != self.root.0 || self.is_destroyed() {
             return None;
         }
@@ -53,7 +53,7 @@ impl Tree {
         })
     }
 
-    /// The root; brings it into memory if need be.
+    /// Returns the root, and loads it if it is not in memory.
     #[inline]
     pub(super) fn seen_root(&self) -> Result<RootSeen<'_>> {
         loop {
@@ -64,8 +64,9 @@ impl Tree {
         }
     }
 
-    /// The root, latched; brought into memory if need be. To be called without the latch of a page that
-    /// anybody else can reach.
+    /// Returns the root, latched, and loads it if it is not in memory.
+    ///
+    /// The caller must hold no latch of a page that other threads can reach.
     pub(super) fn latch_root<'a, G: Latched<'a>>(&'a self) -> Result<G> {
         loop {
             let frame = self.last_frame.0.load(Ordering::Relaxed);
@@ -76,7 +77,7 @@ impl Tree {
         }
     }
 
-    /// Latches the root, if it is in this frame: then it stays there.
+    /// Latches the root, if it is in this frame: it stays there while it is latched.
     #[inline]
     pub(super) fn latch_root_in<'a, G: Latched<'a>>(&'a self, frame: FrameId) -> Option<G> {
         let state = self.pool.frames.state(frame);
@@ -91,28 +92,32 @@ impl Tree {
         Some(guard)
     }
 
-    /// Whether the frame may have another tree's page under the root's number, as free frames and free numbers are
-    /// the next to be used. To be asked when the frame's version is noted, or its latch held: both are of the time
-    /// before the tree went, or the tree is seen to have gone.
+    /// Returns whether the tree is destroyed: then the frame may have another tree's page under the root's number.
+    ///
+    /// Such a page is likely, because free frames and free numbers are the next to be used. The caller must have read
+    /// the frame's version, or hold its latch. Then the version or the latch is of the time before the tree was
+    /// destroyed, or this function returns true.
     #[inline(always)]
     fn is_destroyed(&self) -> bool {
         self.destroyed.load(Ordering::Acquire) && !is_planted(PlantedFault::RootByNumber)
     }
 
-    /// Whether it makes sense to wait for a frame's latch. A frame that has gone to another page may be the new one that
-    /// this very thread has latched, to split the tree: its latch would be waited for for ever.
+    /// Returns whether the caller may wait for a frame's latch.
+    ///
+    /// A frame that has been given to another page may be the new one that this very thread has latched, to split the
+    /// tree. The thread would wait for its own latch forever.
     #[inline(always)]
     fn may_be_in(&self, state: &FrameState) -> bool {
         state.page.load(Ordering::Relaxed) == self.root.0
             || is_planted(PlantedFault::WaitByRootHint)
     }
 
-    /// Looks where the root is, reads it if it is not in memory, and remembers the frame.
+    /// Finds the root's frame, loads the root if it is not in memory, and remembers the frame.
     #[cold]
     #[inline(never)]
     fn find_root(&self) -> Result<()> {
-        // Estimates are made outside the barrier, perhaps of a table that goes: its root's number may be another
-        // page's by now, and must not be looked for.
+        // Estimates are made outside the barrier, perhaps of a table that is being dropped. Its root's number may be
+        // another page's by now: the tree must not load it then.
         let _finding = self.finding_root.lock();
         if self.destroyed.load(Ordering::Relaxed) {
             return Err(Error::NotFound {

@@ -10,10 +10,10 @@ use crate::planted::{is_planted, PlantedFault};
 use crate::sync::atomic::Ordering;
 use crate::{buffer, node};
 
-/// What a node must get room for.
+/// The content for which a node needs room.
 #[derive(Clone, Copy)]
 enum Need<'a> {
-    /// A value of so many bytes under the key.
+    /// A value of this many bytes under the key.
     Value(usize),
     /// A separator.
     Separator(&'a [u8]),
@@ -39,27 +39,27 @@ impl Need<'_> {
     }
 }
 
-/// What came of one attempt.
+/// The result of one attempt.
 enum Attempt {
-    /// There is room now, or the node is no longer there.
+    /// There is room now, or the node does not exist any more.
     Done,
-    /// The node was split; whether there is room now, a further look tells.
+    /// The node was split; the caller must check whether there is room now.
     Split,
-    /// Something has changed meanwhile.
+    /// Another thread has changed or latched a node meanwhile: try again.
     Again,
     /// The parent has no room for this separator.
     ParentFull(Vec<u8>),
 }
 
 impl Tree {
-    /// Splits the key's leaf unless it has room for `max_value` bytes under it by now.
+    /// Splits the key's leaf, unless it has room for `max_value` bytes under the key by now.
     pub(super) fn split_leaf(&self, key: &[u8], max_value: usize) -> Result<()> {
         self.split(key, 0, Need::Value(max_value))
     }
 
     fn split(&self, key: &[u8], level: u8, need: Need<'_>) -> Result<()> {
         loop {
-            // Pages first: making a frame free may write, and is not to be done under latches.
+            // Get new pages first: making a frame free may write a page, which must not be done under latches.
             let attempt = match self.locate(Route::Key(key), level)? {
                 Located::NotResident { .. } | Located::Nowhere => Attempt::Done,
                 Located::Root { .. } => {
@@ -74,7 +74,7 @@ impl Tree {
                     self.split_root(key, level, need, left, right)?
                 }
                 Located::Child { place, frame } => {
-                    // A checkpoint's images of the two, before they are latched exclusively.
+                    // Save both images for a running checkpoint, before the nodes are latched exclusively.
                     if !is_planted(PlantedFault::UnsavedParent) {
                         self.pool.save_early(place.parent)?;
                     }
@@ -94,7 +94,7 @@ impl Tree {
         }
     }
 
-    /// Puts the right half of the key's node into `right`.
+    /// Moves the right half of the key's node into `right`.
     fn split_child(
         &self,
         key: &[u8],
@@ -211,8 +211,9 @@ impl Tree {
         Ok(Attempt::Split)
     }
 
-    /// Latches the node of `level` that takes the key, and its parent. None if it is the root, or
-    /// somebody else was faster.
+    /// Latches the node of `level` that takes the key, and its parent.
+    ///
+    /// `None` if the node is the root, or another thread has latched or changed the parent.
     pub(super) fn latch_family(&self, key: &[u8], level: u8) -> Result<Option<ParentAndChild<'_>>> {
         let Located::Child { place, frame } = self.locate(Route::Key(key), level)? else {
             return Ok(None);
@@ -221,7 +222,7 @@ impl Tree {
         else {
             return Ok(None);
         };
-        // Waiting downwards is safe: whoever holds the child waits for no latch above it.
+        // Waiting downwards is safe: a thread that has the child latched waits for no latch above it.
         let child = ExclusiveGuard::lock(&self.pool, frame);
         Ok(Some(ParentAndChild {
             parent,
@@ -234,12 +235,12 @@ impl Tree {
 /// A node and its parent, latched.
 pub(super) struct ParentAndChild<'a> {
     pub parent: ExclusiveGuard<'a>,
-    /// Which child of the parent it is.
+    /// The number of the child in the parent.
     pub at: usize,
     pub child: ExclusiveGuard<'a>,
 }
 
-/// Tells the resident children of a node that it is their parent now. Their old parent is latched.
+/// Makes the node the parent of its children in memory; their old parent is latched.
 pub(super) fn set_parent(pool: &BufferPool, guard: &ExclusiveGuard<'_>) {
     for frame in resident_children(guard.node()) {
         let state = pool.frames.state(frame);
@@ -247,7 +248,7 @@ pub(super) fn set_parent(pool: &BufferPool, guard: &ExclusiveGuard<'_>) {
     }
 }
 
-/// The frames of a node's children that are in memory.
+/// Returns the frames of a node's children that are in memory.
 fn resident_children<'a>(node: Node<'a>) -> impl Iterator<Item = FrameId> + 'a {
     let children = if node.is_leaf() { 0 } else { node.count() + 1 };
     (0..children).filter_map(move |i| match buffer::child(node.child(i)) {

@@ -19,7 +19,7 @@ pub struct TreeStats {
     pub leaf_pages: u64,
 }
 
-/// What [`Tree::verify`] counted.
+/// The counts that [`Tree::verify`] returns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TreeCounts {
@@ -33,10 +33,10 @@ pub struct TreeCounts {
     pub leaf_pages: u64,
 }
 
-/// What [`Tree::verify`] shows every record to: key and value.
+/// A function to which [`Tree::verify`] passes the key and value of every record.
 pub type RecordVisitor<'a> = dyn FnMut(&[u8], &[u8]) -> Result<()> + 'a;
 
-/// What a parent says about a child.
+/// The properties that a child must have by its parent.
 struct Expected {
     level: u8,
     lower: Vec<u8>,
@@ -44,9 +44,10 @@ struct Expected {
 }
 
 impl Tree {
-    /// Walks the whole tree and checks its structure: levels, fences, order of keys. `record` sees
-    /// every record in key order, and may end the walk by an error. To be called while nobody
-    /// changes the tree: a change under way may look like damage.
+    /// Walks the whole tree and checks its structure: levels, fences, order of keys.
+    ///
+    /// `record` gets every record in key order, and may end the walk by an error. No thread may change the tree
+    /// meanwhile: a change in progress may look like damage.
     pub fn verify(&self, record: &mut RecordVisitor<'_>) -> Result<TreeCounts> {
         let mut counts = TreeCounts::default();
         let root = Expected {
@@ -58,9 +59,10 @@ impl Tree {
         Ok(counts)
     }
 
-    /// Checks each node by itself, level by level, and that it takes the keys behind those of the node
-    /// before it: also while others change the tree. `look` is called for every node, and may end
-    /// the walk by an error.
+    /// Checks each node by itself, level by level, and that it takes the keys behind those of the node before it.
+    ///
+    /// Other threads may change the tree meanwhile. `look` is called for every node, and may end the walk by an
+    /// error.
     pub fn verify_in_use(&self, look: &mut dyn FnMut() -> Result<()>) -> Result<()> {
         for level in (0..=self.root_level()?).rev() {
             let mut from = Some(Vec::new());
@@ -88,7 +90,7 @@ impl Tree {
         Ok(())
     }
 
-    /// What can be said of a node by itself.
+    /// Checks all that can be checked of a node by itself.
     fn check_node(&self, page: &Page) -> Result<()> {
         let node = Node::new(page);
         if node::get_u32(&page[..], node::TREE_ID) != self.id.0 {
@@ -166,7 +168,9 @@ impl Tree {
         }
     }
 
-    /// Height and page counts; reads inner nodes only. About right while the tree is being changed.
+    /// Returns the height and page counts, and reads inner nodes only.
+    ///
+    /// The figures are approximate while other threads change the tree.
     pub fn stats(&self) -> Result<TreeStats> {
         let level = self.root_level()?;
         let mut stats = TreeStats {

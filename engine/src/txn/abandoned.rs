@@ -1,19 +1,18 @@
 //! Transactions whose rollback failed (a full disk, …) after their owner had dropped them.
 //!
-//! They keep their locks, for what they wrote still stands in the trees. Purge tries them again
-//! until they are through; a restart would roll them back as well. Once the database is closed nobody tries
-//! any more.
+//! They keep their locks, because their changes are still in the trees. Purge tries to roll them back until that is
+//! complete; a restart would roll them back, too. Once the database is closed, no thread tries again.
 
 use crate::error::Result;
 use crate::planted::{is_planted, PlantedFault};
 use crate::sync::Mutex;
 
-/// A transaction that was dropped before its rollback was through.
+/// A transaction that was dropped before its rollback was complete.
 pub(super) trait Unfinished: Send {
-    /// Undoes up to `most` records; whether it is through.
+    /// Undoes up to `most` records; returns whether the rollback is complete.
     fn rollback_some(&mut self, most: usize) -> Result<bool>;
 
-    /// Lets go of it as it is.
+    /// Leaves its changes to the next opening, which rolls them back.
     fn leave_for_recovery(&mut self);
 }
 
@@ -26,7 +25,8 @@ pub(super) struct Abandoned {
 #[derive(Default)]
 struct State {
     transactions: Vec<Box<dyn Unfinished>>,
-    /// The database is closed. A transaction that stood here then would keep the transaction manager in memory that has it.
+    /// The database is closed. A transaction in this list would keep the transaction manager in memory, which owns
+    /// the list.
     closed: bool,
 }
 
@@ -49,7 +49,7 @@ impl Abandoned {
         std::mem::take(&mut self.state.lock().transactions)
     }
 
-    /// Nothing is kept from now on.
+    /// Makes `push` leave further transactions to the next opening.
     pub fn close(&self) {
         self.state.lock().closed = true;
     }

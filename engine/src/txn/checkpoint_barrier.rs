@@ -1,11 +1,11 @@
 //! The barrier between row operations and checkpoints.
 //!
-//! Every row operation (its tree changes, undo and redo) and every commit runs inside the barrier.
-//! A checkpoint closes the barrier for the moment in which it notes the log position, the active
-//! transactions and the epoch of the pages, so that it sees each operation and each commit whole
-//! or not at all. Entering costs one uncontended atomic exchange: the lock is striped by thread.
+//! Every row operation (its tree changes, undo and redo) and every commit runs inside the barrier. A checkpoint
+//! closes the barrier for the moment in which it records the log position, the active transactions and the epoch of
+//! the pages. So it sees each operation and each commit as a whole or not at all. Entering costs one uncontended
+//! atomic exchange, because each thread uses one of several locks.
 //!
-//! Nobody waits for a row lock, for a sync or for another barrier entry while inside.
+//! A thread inside the barrier must not wait for a row lock, for a sync or for another entry.
 
 use crate::knobs;
 use crate::sync::{pause, thread_number, Pause, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -16,12 +16,12 @@ pub struct CheckpointBarrier {
     stripes: Box<[CachePadded<RwLock<()>>]>,
 }
 
-/// Proof of being inside the barrier. Leave (drop it) before any wait.
+/// Proof that the thread is inside the barrier; drop it before any wait.
 pub struct BarrierGuard<'a> {
     _stripe: RwLockReadGuard<'a, ()>,
 }
 
-/// Proof that the barrier is closed: nobody else is inside until this is dropped.
+/// Proof that the barrier is closed: no thread is inside until this is dropped.
 pub struct ClosedBarrier<'a> {
     _stripes: Vec<RwLockWriteGuard<'a, ()>>,
 }
@@ -37,7 +37,7 @@ impl Default for CheckpointBarrier {
 }
 
 impl CheckpointBarrier {
-    /// Enters; waits while the barrier is closed. A thread enters once at a time.
+    /// Enters the barrier, and waits while it is closed. A thread is inside at most once.
     #[inline]
     pub fn enter(&self) -> BarrierGuard<'_> {
         let _stripe = self.stripes[thread_number() % knobs::barrier_stripes()].read();
@@ -45,15 +45,14 @@ impl CheckpointBarrier {
         BarrierGuard { _stripe }
     }
 
-    /// Closes the barrier: waits until everyone inside has left, keeps others out until the proof is
-    /// dropped.
+    /// Closes the barrier: waits until all threads inside have left, and keeps others out until the proof is dropped.
     pub fn close(&self) -> ClosedBarrier<'_> {
         let _stripes = self.stripes.iter().map(|stripe| stripe.write()).collect();
         pause(Pause::Held);
         ClosedBarrier { _stripes }
     }
 
-    /// As [`CheckpointBarrier::close`], where that takes no waiting.
+    /// Like [`CheckpointBarrier::close`], but returns `None` rather than wait.
     #[cfg(test)]
     pub fn try_close(&self) -> Option<ClosedBarrier<'_>> {
         let stripes = self.stripes.iter().map(|stripe| stripe.try_write());

@@ -1,11 +1,11 @@
-//! What a look from outside gives: who runs, who holds which row, who waits for whom.
+//! Lists of running transactions, of the locks that they hold, and of the transactions that wait for each other.
 //!
-//! Nothing is kept for this that a transaction does not have anyway, so a look costs the one who
-//! looks. It visits the running writers, the slots of snapshots and the shards of the lock table one
-//! after the other: each part is true for its moment, and work goes on between them.
+//! Transactions keep no data for these lists alone, so only the caller pays for them. The call visits the running
+//! writers, the slots of snapshots and the shards of the lock table one after the other. Each part is true for its
+//! moment, and work goes on between them.
 //!
-//! A row that its writer holds by the row's header alone, with nobody waiting, is not listed: most
-//! locks are of this kind, and only the page knows them.
+//! A row that its writer holds only by the row's header, without a waiter, is not listed. Most locks are of this
+//! kind, and only the page knows them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,11 +17,12 @@ use crate::lock::table::LockMode;
 use crate::settings::Isolation;
 use crate::sync::atomic::Ordering;
 
-/// Numbers of transactions that have none, because they have not written, begin here: a number of
-/// the place that they have among the running ones.
+/// The first of the numbers for transactions without a number, which have not written.
+///
+/// The number of the transaction's snapshot slot is added.
 const UNNUMBERED: u64 = 1 << 48;
 
-/// What a transaction does.
+/// The state of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TransactionState {
     /// It works, or its session is idle.
@@ -38,76 +39,76 @@ pub enum TransactionState {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct TransactionEntry {
-    /// Its number; from 2^48 on a provisional one, of a transaction that has not written.
+    /// Its number; 2^48 or more for a transaction that has no number, because it has not written.
     pub id: u64,
-    /// What [`super::TreeTransaction::set_session`] said, or 0.
+    /// The number from [`super::TreeTransaction::set_session`], or 0.
     pub session: u64,
-    /// What it does.
+    /// Its state.
     pub state: TransactionState,
     /// Its isolation level.
     pub isolation: Isolation,
     /// When it began, or first wrote or locked, in microseconds since 1970. `None`: unknown.
     pub started_us: Option<u64>,
-    /// Since when it waits for a lock, in microseconds since 1970.
+    /// When its present wait for a lock began, in microseconds since 1970.
     pub waits_since_us: Option<u64>,
-    /// The lock it waits for: a [`LockEntry::lock`].
+    /// The lock for which it waits: a [`LockEntry::lock`].
     pub waits_for: Option<u64>,
     /// Rows inserted, updated and deleted.
     pub rows_changed: u64,
-    /// Undo records: what a rollback would cost.
+    /// Undo records: the cost of a rollback.
     pub undo_records: u64,
     /// Bytes of undo written.
     pub undo_bytes: u64,
     /// Entries of the lock table that it holds.
     pub rows_locked: u64,
-    /// How often it waited for a lock.
+    /// The number of its lock waits.
     pub lock_waits: u64,
-    /// Ends of writing transactions since its snapshot, which its snapshot keeps from being purged.
-    /// `None`: it has no snapshot.
+    /// Ends of writing transactions since its snapshot, which the snapshot keeps from being purged; `None`: no
+    /// snapshot.
     pub snapshot_age: Option<u64>,
 }
 
-/// How much a lock covers.
+/// The extent of a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LockExtent {
-    /// One row, or the place of one.
+    /// One row, whether it exists or not.
     Row,
-    /// The keys from the row's on, up to, not including, this one (`None`: all behind), whether they
-    /// exist or not.
+    /// The keys from the row's on up to, not including, this one (`None`: without end), whether rows exist there or
+    /// not.
     Range(Option<RowName>),
 }
 
-/// A lock held or waited for.
+/// A lock that a transaction holds or waits for.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct LockEntry {
     /// The lock's number: that of its row.
     pub lock: u64,
-    /// Whose it is: a [`TransactionEntry::id`].
+    /// The transaction: a [`TransactionEntry::id`].
     pub transaction: u64,
-    /// The row, or where the range begins.
+    /// The row, or the beginning of the range.
     pub row: RowName,
-    /// What is locked.
+    /// The extent of the lock.
     pub extent: LockExtent,
     /// Shared or exclusive.
     pub mode: LockMode,
-    /// Held, or only waited for.
+    /// Whether the transaction holds the lock; false: it waits for it.
     pub granted: bool,
 }
 
-/// Who waits for whom.
+/// A transaction that waits, and one that is in its way.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct LockWait {
     /// The lock: a [`LockEntry::lock`].
     pub lock: u64,
-    /// Who waits: a [`TransactionEntry::id`].
+    /// The waiting transaction: a [`TransactionEntry::id`].
     pub requesting: u64,
-    /// Who is in the way.
+    /// The transaction in its way: a [`TransactionEntry::id`].
     pub blocking: u64,
 }
 
-/// All of it.
+/// The lists.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Inspection {
@@ -117,11 +118,11 @@ pub struct Inspection {
     pub locks: Vec<LockEntry>,
     /// Waits.
     pub waits: Vec<LockWait>,
-    /// There were more locks than were asked for.
+    /// There are more locks than the caller asked for.
     pub truncated: bool,
 }
 
-/// The number by which a transaction is shown.
+/// The number under which lists show a transaction.
 pub(super) fn shown_id(who: &RunningTransaction) -> u64 {
     match who.monitoring.txid.load(Ordering::Relaxed) {
         0 => UNNUMBERED + u64::from(who.wait_slot.snapshot_slot()),
@@ -134,7 +135,7 @@ fn told(micros: u64) -> Option<u64> {
 }
 
 impl TransactionManager {
-    /// Lists running transactions and at most about `most_locks` locks.
+    /// Lists running transactions and about `most_locks` locks at most.
     pub fn inspect(&self, most_locks: usize) -> Inspection {
         let mut seen: HashMap<*const RunningTransaction, Arc<RunningTransaction>> = HashMap::new();
         let mut found = Inspection::default();
@@ -167,7 +168,7 @@ impl TransactionManager {
                         .map(|who| wait(row, &waiter.who, who)),
                 );
                 if found.waits.len() == before {
-                    // No holder is in the way: somebody ahead in the queue is.
+                    // No holder is in the way, so a waiter ahead in the queue is.
                     let ahead = waiters.iter().take(place).rev();
                     let ahead = ahead.filter(|w| excludes(w.mode)).take(1);
                     found
@@ -251,7 +252,7 @@ impl TransactionManager {
         .with_snapshot(snapshot_age)
     }
 
-    /// A transaction of which only its slot is known.
+    /// A transaction of which only the slot is known.
     fn entry_of_reader(&self, slot: u32, snapshot_age: u64) -> TransactionEntry {
         let owner = self.snapshots().owner(slot);
         let isolation = owner.map_or(0, |o| o.isolation.load(Ordering::Relaxed));

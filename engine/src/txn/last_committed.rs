@@ -1,27 +1,29 @@
-//! What is committed now, for who does not wait for those who are changing it.
+//! The last committed state, for readers that do not wait for writers.
 
 use super::TreeTransaction;
 use crate::mvcc::snapshot::{ReadView, SnapshotSlot};
 
-/// A snapshot of a moment, beside the transaction's own. What it sees stays there to be read until it
-/// is dropped, or the transaction gives its own snapshot up.
+/// A snapshot of one moment, beside the transaction's own.
+///
+/// Its versions stay readable until it is dropped, or until the transaction gives its own snapshot up.
 pub struct LastCommitted {
     view: ReadView,
-    /// Where the snapshot is registered.
+    /// The slot in which the snapshot is registered.
     _slot: SnapshotSlot,
 }
 
 impl LastCommitted {
-    /// What it sees.
+    /// The view of the snapshot.
     pub fn view(&self) -> &ReadView {
         &self.view
     }
 }
 
 impl TreeTransaction {
-    /// What is committed now, and own changes.
+    /// Takes a snapshot of the last committed state and the transaction's own changes.
     pub fn last_committed(&mut self) -> LastCommitted {
-        // That one is older, and keeps the undo; the second keeps versions in between from being pruned.
+        // The transaction's own snapshot is older, and keeps the undo. The second one keeps versions between the two
+        // from being pruned.
         self.latest_view();
         let transactions = self.transactions();
         let slot = transactions.snapshots().claim();

@@ -1,9 +1,8 @@
 //! Transactions over trees: reading and writing versions, waiting, commit, rollback, purge.
 //!
-//! [`TransactionManager`] is what all transactions of a database share. [`TreeTransaction`] is one of them. Both
-//! know trees and keys, not tables: `write/` composes row operations from the versioned operations
+//! [`TransactionManager`] has everything that the transactions of a database share. [`TreeTransaction`] is one
+//! transaction. Both know trees and keys, not tables. `write/` composes row operations from the versioned operations
 //! here, all of them on `&Tree`:
-//!
 //! ```text
 //! loop {
 //!     let outcome = {

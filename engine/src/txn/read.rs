@@ -1,4 +1,4 @@
-//! Reading the version of a record that a view sees.
+//! Reads of the version of a record that a view sees.
 
 use super::{TransactionManager, TreeTransaction};
 use crate::buffer::PoolWithThreads;
@@ -16,21 +16,22 @@ use crate::tree::{LeafHint, Tree};
 use crate::undo::record as undo;
 use crate::undo::record::{ChainWalk, Kind};
 
-/// What a look at the newest version gave.
+/// The outcome of a look at the newest version.
 enum Newest<R> {
     Seen(Option<R>),
-    /// Not seen: the version before stands there.
+    /// The view does not see it; this leads to the version before.
     Older(Unseen),
 }
 
 impl TreeTransaction {
-    /// What every snapshot, now and later, sees of a record's value, until somebody writes it anew.
+    /// Returns what every present and later snapshot sees of a record's value, until a transaction writes it again.
     pub fn for_all<'a>(&self, value: &'a [u8]) -> FrozenVersion<'a> {
         for_all(self.transactions().order(), value)
     }
 
-    /// Reads the version of a record that `view` sees; `f` gets its payload, under the leaf's
-    /// latch: it must be short. No barrier needed.
+    /// Reads the version of a record that `view` sees.
+    ///
+    /// `f` gets its payload under the leaf's latch, so it must be short. No barrier is needed.
     ///
     /// # Errors
     /// I/O errors; [`Error::Internal`] for damaged records.
@@ -44,7 +45,7 @@ impl TreeTransaction {
         self.read_at(tree, None, key, view, f)
     }
 
-    /// As [`TreeTransaction::read`], the shortest way where all of the record's page is older than the view.
+    /// Like [`TreeTransaction::read`], with a shorter path for a page whose records are all older than the view.
     ///
     /// # Errors
     /// As [`TreeTransaction::read`].
@@ -66,8 +67,10 @@ impl TreeTransaction {
         self.read_judged(tree, key, view, f)
     }
 
-    /// Copies the payload of the version of a record that `view` sees into `out`, or as much of its prefix as that
-    /// keeps, without a latch where nothing changes meanwhile.
+    /// Copies the payload of the version of a record that `view` sees into `out`, or the part of its prefix that
+    /// `out` takes.
+    ///
+    /// It needs no latch unless the leaf changes meanwhile.
     ///
     /// # Errors
     /// As [`TreeTransaction::read`].
@@ -89,7 +92,8 @@ impl TreeTransaction {
         self.copy_visible_version(tree, key, view, out)
     }
 
-    /// As [`TreeTransaction::copy_payload`], which is long, as a call: for all but the shortest way of reading a row.
+    /// Calls [`TreeTransaction::copy_payload`], which is long when inlined; for all but the shortest path of a row
+    /// read.
     ///
     /// # Errors
     /// As [`TreeTransaction::read`].
@@ -118,7 +122,7 @@ impl TreeTransaction {
         Ok(found.map(|kept| out.bytes(0..kept)))
     }
 
-    /// Out of the way of the short one.
+    /// Not inlined, to keep [`TreeTransaction::read_in_place`] short.
     #[cold]
     #[inline(never)]
     fn read_judged<R>(
@@ -131,7 +135,7 @@ impl TreeTransaction {
         self.read_at(tree, None, key, view, f)
     }
 
-    /// As [`TreeTransaction::read`], with what [`Tree::find_leaf`] of the same key gave before.
+    /// Like [`TreeTransaction::read`], with the result of an earlier [`Tree::find_leaf`] for the same key.
     ///
     /// # Errors
     /// As [`TreeTransaction::read`].
@@ -192,7 +196,7 @@ impl TreeTransaction {
         }
     }
 
-    /// What judges versions of records by this transaction's views.
+    /// Returns the resolver that finds versions of records for this transaction's views.
     #[inline]
     pub fn versions(&self) -> VersionResolver<'_> {
         VersionResolver {
@@ -201,7 +205,7 @@ impl TreeTransaction {
         }
     }
 
-    /// The same for another thread: it can follow versions while this one does.
+    /// Returns a reader for another thread, which can follow versions at the same time as this one.
     pub fn reader(&self) -> SnapshotReader<'_> {
         SnapshotReader {
             transactions: &self.transactions,
@@ -210,15 +214,16 @@ impl TreeTransaction {
     }
 }
 
-/// What another thread reads by, in a transaction's stead. The transaction, which is borrowed, keeps
-/// its snapshot meanwhile; the slot is for walks along undo alone.
+/// Reads versions in another thread for a transaction.
+///
+/// It borrows the transaction, which keeps its snapshot meanwhile. The slot is only for walks along undo.
 pub struct SnapshotReader<'t> {
     transactions: &'t TransactionManager,
     slot: SnapshotSlot,
 }
 
 impl SnapshotReader<'_> {
-    /// What judges versions of records by the transaction's views.
+    /// Returns the resolver that finds versions of records for the transaction's views.
     pub fn versions(&self) -> VersionResolver<'_> {
         VersionResolver {
             transactions: self.transactions,
@@ -227,16 +232,17 @@ impl SnapshotReader<'_> {
     }
 }
 
-/// Judges versions of records, for one thread at a time.
+/// Finds the visible versions of records, for one thread at a time.
 #[derive(Clone, Copy)]
 pub struct VersionResolver<'t> {
     transactions: &'t TransactionManager,
-    /// Where walks along undo are told of.
+    /// The slot that registers walks along undo.
     slot: &'t SnapshotSlot,
 }
 
 impl VersionResolver<'_> {
-    /// Reads a record again, and on from its newest version: pruning knows of it this time.
+    /// Reads a record again from its newest version on, with its walk registered, so that no undo page on the way is
+    /// freed.
     fn read_older<'a>(
         &self,
         tree: &Tree,
@@ -273,9 +279,10 @@ impl VersionResolver<'_> {
         }
     }
 
-    /// Whether a record of a leaf image is a delete mark whose writer has committed since `copied` was noted. Until
-    /// it committed that writer may have put the row back, or elsewhere: a view of the newest state must not take the
-    /// mark for its last word.
+    /// Returns whether a record of a leaf image is a delete mark whose writer has committed since `copied` was noted.
+    ///
+    /// Until it committed, the writer may have inserted the row again, under this key or another. So a view of the
+    /// newest state must not take the mark as final.
     ///
     /// # Errors
     /// [`Error::Internal`] for damaged records.
@@ -290,7 +297,7 @@ impl VersionResolver<'_> {
         Ok(since && !is_planted(PlantedFault::PassOldMarks))
     }
 
-    /// What to note before a leaf is copied, for [`VersionResolver::visible`].
+    /// Returns what must be noted before a leaf is copied, for [`VersionResolver::visible`].
     #[inline]
     pub fn before_copy(&self) -> Copied {
         Copied {
@@ -299,11 +306,11 @@ impl VersionResolver<'_> {
         }
     }
 
-    /// The payload that `view` sees of a record found in a leaf image; `None`: no row. The image
-    /// must have been copied after the view was taken, and the view must still be the
-    /// transaction's. `copied` was noted before the copy, and `key` gives the record's key in `tree`,
-    /// from which it is read again when undo has been pruned since. `buf` takes an older version
-    /// where one is needed.
+    /// Returns the payload that `view` sees of a record in a leaf image; `None`: no row.
+    ///
+    /// The image must have been copied after the view was taken, and the view must still be the transaction's.
+    /// `copied` was noted before the copy. `key` gives the record's key in `tree`; with it the record is read again
+    /// if undo has been pruned since. `buf` takes an older version if one is needed.
     ///
     /// # Errors
     /// As [`TreeTransaction::read`].
@@ -339,7 +346,7 @@ impl VersionResolver<'_> {
     }
 }
 
-/// A moment before a leaf was copied: whether undo was pruned since, and what has been committed since.
+/// The state before a leaf was copied; it tells whether undo was pruned since, and what has committed since.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Copied {
     newest: Csn,
@@ -357,15 +364,15 @@ fn sees(order: &CommitOrder, view: &ReadView, header: &Header) -> Result<bool> {
 /// A version that a view does not see.
 #[derive(Clone, Copy)]
 struct Unseen {
-    /// Where the one before it is.
+    /// The place of the version before it.
     older: UndoPtr,
     writer: Option<TxId>,
 }
 
-/// Follows undo pointers from a version that `view` does not see to the one that it does.
+/// Follows undo pointers from a version that `view` does not see to the one that it sees.
 ///
-/// A view of the newest state asks whether a writer has committed at each version anew. One that commits meanwhile
-/// had not when its last version was judged: those that it wrote before were never anybody's to see.
+/// A view of the newest state checks at each version anew whether the writer has committed. A writer that commits
+/// during the walk had not committed when its last version was checked. No reader may see its earlier versions.
 fn older_version<'a>(
     transactions: &TransactionManager,
     view: &ReadView,
@@ -401,7 +408,7 @@ fn older_version<'a>(
     }
 }
 
-/// Copies the record value that an undo record keeps; false where nothing stood.
+/// Copies the record value in an undo record; returns false if there was no value before.
 fn copy_previous(pool: &PoolWithThreads, ptr: UndoPtr, buf: &mut Vec<u8>) -> Result<bool> {
     undo::read(pool, ptr, |record| {
         buf.clear();

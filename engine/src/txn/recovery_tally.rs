@@ -1,9 +1,9 @@
-//! What an opening would have to do for transactions, were the process killed now.
+//! The work that an opening would have to do for transactions if the process were killed at this moment.
 //!
-//! An opening begins at the last complete checkpoint. It rolls back what was running then, makes again what has
-//! committed since, and reads the log from the first record that one of those may need. So of each transaction that
-//! has put parts of its redo into the log it is told how much that is, and how much of it a checkpoint has found
-//! there. Short transactions have no such parts: nothing is kept of them.
+//! An opening begins at the last complete checkpoint. It rolls back the transactions that were running then, and
+//! repeats those that have committed since. It reads the log from the first record that one of these may need. So the
+//! tally records two figures of each transaction with parts of its redo in the log: the bytes there, and how many of
+//! these a checkpoint has found there. Short transactions have no such parts, and the tally keeps nothing of them.
 
 use std::sync::Arc;
 
@@ -13,27 +13,28 @@ use crate::lock::running_transaction::{RunningTransaction, UndoWork};
 use crate::planted::{is_planted, PlantedFault};
 use crate::sync::Mutex;
 
-/// What an opening would have to do.
+/// The work of an opening.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RecoveryWork {
     /// Bytes of log that it reads, more than once.
     pub log_read: u64,
-    /// Bytes of log since the checkpoint whose changes it makes again.
+    /// Bytes of log since the checkpoint whose changes it repeats.
     pub log_replayed: u64,
-    /// The same of log before the checkpoint: of transactions that were running then.
+    /// Bytes of log from before the checkpoint whose changes it repeats: of transactions that were running then.
     pub log_again: u64,
-    /// Bytes of log of prepared transactions, which it would make again from any checkpoint.
+    /// Bytes of log of prepared transactions, which it would repeat from any checkpoint.
     pub log_promised: u64,
-    /// What it rolls back.
+    /// The undo that it rolls back.
     pub undo: UndoWork,
-    /// Of the log that it reads: what is kept for transactions that run.
+    /// The part of the log it reads that is kept for running transactions, in bytes.
     pub kept_log: u64,
-    /// What it would roll back from a checkpoint that is taken now.
+    /// The undo that it would roll back if a checkpoint were taken at this moment.
     pub running: UndoWork,
 }
 
-/// Whether a transaction with so many bytes of redo in the log is counted by itself. A small one has some there when it
-/// is prepared.
+/// Returns whether the tally counts a transaction with so many bytes of redo in the log.
+///
+/// A small transaction also has redo there if it is prepared.
 pub(super) fn is_large(bytes: u64) -> bool {
     bytes >= knobs::redo_part() as u64
 }
@@ -54,15 +55,15 @@ struct State {
     ended: Vec<Ended>,
 }
 
-/// What a checkpoint has found.
+/// The state that a checkpoint has found.
 #[derive(Default)]
 struct Found {
     at: Lsn,
     log_from: Lsn,
     undo: UndoWork,
-    /// Bytes of redo in the log, of those running that had any; in the order of their numbers.
+    /// Bytes of redo in the log for each large running transaction, in the order of their numbers.
     parts: Vec<(TxId, u64)>,
-    /// So many of those in `ended` had ended.
+    /// The length of `ended` at that time.
     ended: usize,
 }
 
@@ -80,7 +81,7 @@ struct Ended {
 }
 
 impl RecoveryTally {
-    /// A checkpoint begins, inside the closed barrier, where the log ends at `at`.
+    /// Begins a checkpoint, inside the closed barrier; the log ends at `at`.
     pub fn begin(&self, at: Lsn, running: &[(TxId, Arc<RunningTransaction>)]) {
         let mut found = Found {
             at,
@@ -103,13 +104,13 @@ impl RecoveryTally {
         state.begun = Some(found);
     }
 
-    /// An opening begins at a checkpoint: until it has one of its own.
+    /// Begins with the checkpoint of an opening, until there is another one.
     pub fn open(&self, at: Lsn, log_from: Lsn) {
         let mut state = self.state.lock();
         (state.complete.at, state.complete.log_from) = (at, log_from);
     }
 
-    /// The checkpoint that was begun is complete, or given up.
+    /// Ends the checkpoint that was begun, which is complete or given up.
     pub fn end(&self, complete: bool) {
         let mut state = self.state.lock();
         let Some(mut found) = state.begun.take().filter(|_| complete) else {
@@ -120,7 +121,7 @@ impl RecoveryTally {
         state.complete = found;
     }
 
-    /// What an opening would have to do, were the process killed now, where the log ends at `end`.
+    /// The work that an opening would have to do if the process were killed at this moment; the log ends at `end`.
     pub fn work(&self, running: &[(TxId, Arc<RunningTransaction>)], end: Lsn) -> RecoveryWork {
         let state = self.state.lock();
         let found = &state.complete;
@@ -161,12 +162,13 @@ impl RecoveryTally {
         work
     }
 
-    /// A large transaction has ended. Inside the barrier.
+    /// Records the end of a large transaction. Inside the barrier.
     pub fn ended(&self, txid: TxId, bytes: u64, committed: bool) {
         let mut state = self.state.lock();
         let has = |found: &Found| found.parts_of(txid) != 0;
         let is_found = has(&state.complete) || state.begun.as_ref().is_some_and(has);
-        // What has committed since the checkpoint counts with the log since then.
+        // A transaction that has committed, and that no checkpoint has found, counts with the log since the
+        // checkpoint.
         if is_found || !committed {
             state.ended.push(Ended {
                 txid,

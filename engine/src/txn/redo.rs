@@ -1,9 +1,9 @@
 //! Logical redo: the encoding of row changes in log records.
 //!
-//! A transaction collects its changes in a buffer of its own and appends them at commit as one
-//! record of kind [`KIND_COMMIT`]; beyond 256 KiB, and when it is prepared, it appends parts before,
-//! of kind [`KIND_CHANGES`]. No part ends within a row operation. A transaction that rolls back appends
-//! nothing more, unless it was prepared (`end/prepare.rs`), and has no commit record.
+//! A transaction collects its changes in its own buffer, and appends them at commit as one record of kind
+//! [`KIND_COMMIT`]. Beyond 256 KiB, and when it is prepared, it appends parts before, of kind [`KIND_CHANGES`]. No
+//! part ends within a row operation. A transaction that rolls back has no commit record. It appends nothing more,
+//! unless it was prepared (`end/prepare.rs`).
 //!
 //! ```text
 //! payload: [txid varint] then per change:
@@ -11,12 +11,11 @@
 //!          put only: [payload length varint] [payload]
 //! ```
 //!
-//! **Replay** reads the log twice from `Captured::redo_from`: once to learn which transactions
-//! have a commit record *after* the checkpoint's position, once to apply the changes of those, in
-//! log order, as frozen writes. Log order is right for every row: a transaction's changes of a
-//! row are appended while it holds the row's lock, and its commit record before it gives it up.
-//! That goes for what it took back to a savepoint, too: where a part with it is in the log, its
-//! keys stay locked (`end/rollback.rs`).
+//! **Replay** reads the log twice from `Captured::redo_from`. First it learns which transactions have a commit record
+//! *after* the checkpoint's position. Then it applies the changes of those, in log order, as frozen writes. Log order
+//! is right for every row: a transaction appends a row's changes while it holds the row's lock, and its commit record
+//! before it releases the lock. The same holds for changes that it rolled back to a savepoint: if a part with them is
+//! in the log, their keys stay locked (`end/rollback.rs`).
 
 use crate::error::{Error, Result};
 use crate::fallible;
@@ -27,7 +26,7 @@ pub const KIND_CHANGES: u8 = 1;
 /// Log record kind: a transaction's remaining changes, and its commit.
 pub const KIND_COMMIT: u8 = 2;
 
-/// Most bytes of a change beside its key and its payload.
+/// The most bytes of a change besides its key and its payload.
 const HEAD: usize = 1 + 5 + 10 + 10;
 
 const PUT: u8 = 1;
@@ -40,27 +39,27 @@ pub struct ChangeRecord<'a> {
     pub table: TableId,
     /// The clustered key.
     pub key: &'a [u8],
-    /// What happened to the row.
+    /// The change of the row.
     pub change: Change<'a>,
 }
 
-/// What happened to a row.
+/// A change of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change<'a> {
-    /// It was inserted or replaced; the payload given to [`RedoBuffer::put`], parts joined.
+    /// It was inserted or replaced; this is the payload given to [`RedoBuffer::put`], parts joined.
     Put(&'a [u8]),
     /// It was deleted.
     Delete,
 }
 
-/// A transaction's changes on their way to the log.
+/// A transaction's changes that are not in the log yet.
 #[derive(Default)]
 pub struct RedoBuffer {
     bytes: Vec<u8>,
 }
 
 impl RedoBuffer {
-    /// Adds "the row of `key` is now `payload`" (parts are joined; large values included).
+    /// Adds a change: the row of `key` becomes `payload` (parts are joined; large values included).
     ///
     /// # Errors
     /// [`Error::OutOfMemory`]; nothing is added then.
@@ -75,7 +74,7 @@ impl RedoBuffer {
         Ok(())
     }
 
-    /// Adds "the row of `key` is gone".
+    /// Adds a change: the row of `key` is deleted.
     pub fn delete(&mut self, table: TableId, key: &[u8]) {
         self.begin(DELETE, table, key);
     }
@@ -91,7 +90,7 @@ impl RedoBuffer {
         &self.bytes
     }
 
-    /// Whether nothing has been collected.
+    /// Returns whether the buffer is empty.
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
@@ -104,14 +103,14 @@ impl RedoBuffer {
         self.bytes.truncate(len);
     }
 
-    /// Empties the buffer; a buffer that has grown large gives its memory back.
+    /// Empties the buffer, and shrinks it to 4 KiB if it has grown larger.
     pub(super) fn clear(&mut self) {
         self.bytes.clear();
         self.bytes.shrink_to(4096);
     }
 }
 
-/// The beginning of a log record's payload: whose changes follow.
+/// The beginning of a log record's payload: the transaction that made the changes.
 pub(super) fn encode_owner(txid: TxId) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(7);
     put_varint(&mut bytes, txid.0);
@@ -124,10 +123,10 @@ pub struct ChangeReader<'a> {
 }
 
 impl<'a> ChangeReader<'a> {
-    /// The transaction and its changes.
+    /// Returns the transaction and its changes.
     ///
     /// # Errors
-    /// [`Error::Internal`] when the bytes are no such record.
+    /// [`Error::Internal`] if the bytes are not such a record.
     pub fn new(payload: &'a [u8]) -> Result<(TxId, ChangeReader<'a>)> {
         let mut rest = payload;
         let txid = take_varint(&mut rest).ok_or_else(malformed)?;

@@ -1,4 +1,4 @@
-//! Whether a transaction may go on.
+//! Whether a transaction can go on.
 
 use super::checkpoint_barrier::BarrierGuard;
 use super::state::Standing;
@@ -8,11 +8,12 @@ use crate::ids::TreeId;
 use crate::planted::{is_planted, PlantedFault};
 
 impl TreeTransaction {
-    /// Whether all that was done so far stands, or is undone, and no other transaction was in the way for good: only
-    /// then can anything be added to it, or can it be committed.
+    /// Returns an error unless the transaction can be added to and committed.
+    ///
+    /// Each of its changes must be complete or undone, and no conflict may have doomed it.
     ///
     /// # Errors
-    /// [`Error::Invalid`]: the way back to a savepoint has failed. [`Error::Deadlock`], [`Error::WriteConflict`] and
+    /// [`Error::Invalid`]: a rollback to a savepoint has failed. [`Error::Deadlock`], [`Error::WriteConflict`] and
     /// [`Error::LogLimit`], from the first one on.
     #[inline]
     pub fn check_whole(&self) -> Result<()> {
@@ -24,7 +25,7 @@ impl TreeTransaction {
         }
     }
 
-    /// Why it can only be rolled back, where another transaction was in the way.
+    /// The error because of which the transaction can only be rolled back, if there was one.
     pub fn doomed_by(&self) -> Option<&Error> {
         match &self.standing {
             Standing::Doomed(error) => Some(error),
@@ -32,8 +33,9 @@ impl TreeTransaction {
         }
     }
 
-    /// The error for a row of a tree that was changed after this transaction's snapshot. Unless the tree's locking
-    /// is optimistic, nothing but a rollback can follow it.
+    /// Returns the error for a row of a tree that was changed after this transaction's snapshot.
+    ///
+    /// Unless the tree's locking is optimistic, the transaction can then only be rolled back.
     pub fn changed_since(&mut self, tree: TreeId) -> Error {
         match self.transactions.is_optimistic(tree) {
             true => Error::RowChanged,
@@ -41,11 +43,12 @@ impl TreeTransaction {
         }
     }
 
-    /// Whether the log still has all of what this transaction needs to commit. Inside the barrier: no checkpoint lets go
-    /// of it meanwhile.
+    /// Returns an error if the log has given up redo that this transaction needs to commit.
+    ///
+    /// Inside the barrier, so that no checkpoint gives it up meanwhile.
     ///
     /// # Errors
-    /// [`Error::LogLimit`]; it can only be rolled back.
+    /// [`Error::LogLimit`]: the transaction can only be rolled back.
     #[inline]
     pub(super) fn check_kept(&mut self, _inside: &BarrierGuard<'_>) -> Result<()> {
         match &self.running {
@@ -59,8 +62,9 @@ impl TreeTransaction {
         }
     }
 
-    /// Nothing but a rollback can follow. Gives the error back. A caller that takes no notice of it, and goes on,
-    /// would commit what is left of its work.
+    /// Dooms the transaction: only a rollback can follow. Returns the error.
+    ///
+    /// Otherwise a caller that ignores the error could commit the rest of the transaction's work.
     #[cold]
     pub(super) fn doom(&mut self, error: Error) -> Error {
         if !is_planted(PlantedFault::DoomedGoesOn) {

@@ -3,7 +3,7 @@
 use super::savepoint::Savepoint;
 use crate::error::Error;
 
-/// Where a transaction stands in two-phase commit.
+/// The phase of a transaction in two-phase commit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Phase {
     #[default]
@@ -13,19 +13,19 @@ pub(super) enum Phase {
         /// The log has a record of it.
         logged: bool,
     },
-    /// The log knows that it was prepared, and that it rolls back.
+    /// The transaction was prepared, and is being rolled back; if the log knows of it, the log knows of the rollback,
+    /// too.
     RollingBack,
 }
 
-/// How a transaction stands.
+/// Whether a transaction can go on.
 #[derive(Default)]
 pub(super) enum Standing {
-    /// All that was done so far stands, or is undone.
+    /// Each of its changes is complete or undone.
     #[default]
     Whole,
-    /// The way back to this savepoint has failed: before all else it is to be gone to its end.
+    /// The rollback to this savepoint has failed, and must be completed before anything else.
     HalfUndone(Savepoint),
-    /// Another transaction was in the way, or the log's limit, and this one can only be rolled back: the error that
-    /// said so.
+    /// It can only be rolled back, because of this error: another transaction was in the way, or the log's limit.
     Doomed(Error),
 }

@@ -26,7 +26,7 @@ use crate::sync::{strikes, Fault, Moment};
 use crate::tree::Tree;
 use crate::undo::stream::StreamWriter;
 
-/// Trees that have a place each for the leaf changed last: the clustered one and most tables' indexes.
+/// The number of trees for which the leaf changed last is noted: the clustered one and most tables' indexes.
 pub(super) const LAST_LEAVES: usize = 8;
 
 /// Interrupts a transaction's lock waits from another thread.
@@ -36,34 +36,36 @@ pub struct KillHandle {
 }
 
 impl KillHandle {
-    /// The transaction's present and next waits, and what looks at many rows in one call, return
-    /// [`Error::Interrupted`], until [`KillHandle::clear`].
+    /// Makes the transaction's present and next waits return [`Error::Interrupted`] until [`KillHandle::clear`].
+    ///
+    /// Calls that visit many rows return it, too.
     pub fn kill(&self) {
         self.wait_slot.kill();
     }
 
-    /// Whether it has been killed.
+    /// Returns whether it has been killed.
     pub fn is_killed(&self) -> bool {
         self.wait_slot.killed()
     }
 
-    /// Takes the interruption back.
+    /// Ends the interruption.
     pub fn clear(&self) {
         self.wait_slot.clear_kill();
     }
 }
 
-/// Locks ranges of keys for one transaction; of no use after its end.
+/// Locks ranges of keys for one transaction; must not be used after its end.
 pub struct RangeLocker {
     transactions: Arc<TransactionManager>,
     who: Arc<RunningTransaction>,
 }
 
 impl RangeLocker {
-    /// Enters a range of keys of a tree, from `from` up to, not including, `to` (`None`: all
-    /// behind): until the transaction ends nobody else writes a record there. To be called with no
-    /// latch held, and before the leaf that holds the range is copied. A record of a running writer
-    /// may stand there already: [`TreeTransaction::decided_payload`] waits for it.
+    /// Locks a range of keys of a tree, from `from` up to, not including, `to` (`None`: without end).
+    ///
+    /// Until the transaction ends, no other one writes a record there. The caller has no latch, and copies the leaf
+    /// with the range only afterwards. The range may already have a record of a running writer:
+    /// [`TreeTransaction::decided_payload`] waits for it.
     pub fn lock(&self, tree: &Tree, from: &[u8], to: Option<&[u8]>) {
         self.transactions.moments.come_to(Moment::RangeSeen);
         if !self.transactions.breaks(IsolationFault::SkipRangeLock) {
@@ -73,29 +75,30 @@ impl RangeLocker {
         }
     }
 
-    /// Every transaction below has ended by now.
+    /// Returns a number below which every transaction has ended.
     pub fn oldest_writer(&self) -> TxId {
         self.transactions.order().newest().low
     }
 }
 
-/// One transaction. Used by one thread at a time. Dropped without a commit it rolls back; prepared,
-/// it goes on without an owner until a restart. After commit or rollback it is empty, and can be used
-/// again.
+/// One transaction, used by one thread at a time.
+///
+/// If it is dropped without a commit, it rolls back. A prepared one goes on without an owner until a restart. After
+/// commit or rollback it is empty, and can be used again.
 pub struct TreeTransaction {
     pub(super) transactions: Arc<TransactionManager>,
     pub(super) isolation: Isolation,
     pub(super) slot: SnapshotSlot,
     /// Whether the slot holds back the horizon for what this transaction reads.
     pub(super) registered: bool,
-    /// Whether the slot holds the view as a second, newer snapshot.
+    /// Whether the slot has the view as its second, newer snapshot.
     pub(super) has_second_snapshot: bool,
     pub(super) view: Option<ReadView>,
-    /// What writes are checked against, where reads see something older.
+    /// The view against which writes are checked if reads use an older one.
     #[cfg(feature = "broken")]
     pub(super) checked_view: Option<ReadView>,
     pub(super) wait_slot: Arc<WaitSlot>,
-    /// Once it has written or locked.
+    /// Set once it has written or locked.
     pub(super) running: Option<Arc<RunningTransaction>>,
     /// 0: it has not written.
     pub(super) txid: TxId,
@@ -103,39 +106,39 @@ pub struct TreeTransaction {
     pub(super) undo_head: UndoPtr,
     /// Undo records written.
     pub(super) undo_records: u64,
-    /// The leaves changed last, each in the place of its tree.
+    /// The leaf changed last, by the place of its tree.
     pub(super) last_leaves: [PageId; LAST_LEAVES],
-    /// The ways back to savepoints so far.
+    /// The rollbacks to savepoints so far.
     pub(super) returns: Returns,
-    /// How its undo was cut off on such ways, each to how many bytes.
+    /// The bytes to which its undo was given up on such rollbacks.
     pub(super) cuts: Returns,
-    /// Whether purge has to look at its undo: it deleted something, or left a note.
+    /// Whether purge must look at its undo: it deleted something, or left a note.
     pub(super) needs_purge: bool,
     pub(super) redo: RedoBuffer,
-    /// Parts of the redo that are in the log already.
+    /// The number of redo parts that are in the log.
     pub(super) redo_parts: u64,
-    /// The number under which the log has all of it already: see [`TreeTransaction::stand_as`].
+    /// The number under which the log already has all of it: see [`TreeTransaction::stand_as`].
     pub(super) logged_as: Option<TxId>,
     pub(super) phase: Phase,
-    /// Prepared: room in the log for what is decided.
+    /// Log space reserved for the record of the end, if it is prepared.
     pub(super) decision: Option<Promised>,
     pub(super) standing: Standing,
     pub(super) generation: u64,
     pub(super) lock_wait_timeout: Duration,
-    /// Whose ranges the last write or lock ran into.
+    /// The holders of ranges that were in the way of the last write or lock.
     pub(super) blocked_by: Holders,
-    /// How often something was in the way of a lock or a write.
+    /// The number of conflicts with other transactions.
     pub(super) waits: u64,
-    /// How often rows were asked for, to be locked.
+    /// The number of requests to lock a row.
     pub(super) lock_requests: u64,
-    /// The row locked last of which it had held nothing before: see [`TreeTransaction::unlock_new`].
+    /// The row locked last, if the transaction held nothing of it before: see [`TreeTransaction::unlock_new`].
     pub(super) new_lock: Option<Row>,
-    /// The same row, where it needs no entry of its own once another is locked.
+    /// The same row, if a range can replace its entry as soon as another row is locked.
     pub(super) unescalated: Option<(TreeId, Box<[u8]>)>,
 }
 
 impl TransactionManager {
-    /// Begins a transaction: claims a snapshot slot, nothing else.
+    /// Begins a transaction: claims only a snapshot slot.
     pub fn begin(self: &Arc<Self>, isolation: Isolation) -> TreeTransaction {
         TreeTransaction::new(self.clone(), self.snapshots().claim(), isolation)
     }
@@ -188,8 +191,7 @@ impl TreeTransaction {
         }
     }
 
-    /// How often another transaction was in the way so far: where that has grown, what was read
-    /// before may be old.
+    /// The number of conflicts with other transactions so far; if it has grown, earlier reads may be stale.
     pub fn waits(&self) -> u64 {
         self.waits
     }
@@ -199,7 +201,7 @@ impl TreeTransaction {
         &self.transactions
     }
 
-    /// The number, once it has written.
+    /// The transaction's number, if it has written.
     pub fn id(&self) -> Option<TxId> {
         (self.txid.0 != 0).then_some(self.txid)
     }
@@ -209,10 +211,10 @@ impl TreeTransaction {
         self.isolation
     }
 
-    /// Changes the isolation level; for a transaction that has neither read nor written.
+    /// Changes the isolation level of a transaction that has neither read nor written.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for any other.
+    /// [`Error::Invalid`] for any other transaction.
     pub fn set_isolation(&mut self, isolation: Isolation) -> Result<()> {
         if isolation != self.isolation && (self.view.is_some() || self.running.is_some()) {
             return Err(Error::Invalid(
@@ -225,7 +227,7 @@ impl TreeTransaction {
         Ok(())
     }
 
-    /// An empty transaction for who has this one: at the same level, as patient, and shown as the same session's.
+    /// Returns an empty transaction with the same isolation level, lock wait timeout and session.
     pub fn another(&self) -> TreeTransaction {
         let mut other = self.transactions.begin(self.isolation);
         if !is_planted(PlantedFault::ForgetSettings) {
@@ -235,13 +237,14 @@ impl TreeTransaction {
         other
     }
 
-    /// Whether it has neither written nor locked anything.
+    /// Returns whether it has neither written nor locked anything.
     pub fn is_read_only(&self) -> bool {
         self.running.is_none()
     }
 
-    /// Under READ COMMITTED: the next read takes a new snapshot. Otherwise the first read takes the
-    /// only one, and this does nothing.
+    /// Begins a statement: under READ COMMITTED, the next read takes a new snapshot.
+    ///
+    /// At other levels, the first read takes the only snapshot, and this does nothing.
     pub fn start_statement(&mut self) {
         if self.isolation == Isolation::ReadCommitted {
             self.view = None;
@@ -250,14 +253,14 @@ impl TreeTransaction {
         }
     }
 
-    /// Under READ COMMITTED: gives the snapshot up. Leaf images copied under it are void.
+    /// Ends a statement: under READ COMMITTED, gives up the snapshot; leaf images copied under it become invalid.
     pub fn end_statement(&mut self) {
         if self.isolation == Isolation::ReadCommitted {
             self.drop_view();
         }
     }
 
-    /// What this transaction sees now; takes the snapshot where there is none.
+    /// Returns the transaction's view; takes a snapshot if there is none.
     #[inline]
     pub fn view(&mut self) -> ReadView {
         match self.view {
@@ -266,15 +269,15 @@ impl TreeTransaction {
         }
     }
 
-    /// The snapshot that reads without a lock see by, where one has been taken.
+    /// The snapshot of reads without a lock, if one has been taken.
     #[inline]
     pub fn snapshot(&self) -> Option<Csn> {
         self.view.map(|view| view.csn)
     }
 
     fn take_view(&mut self) -> ReadView {
-        // Where the slot is registered already, leaf images may have been copied under it: it
-        // stays where it is. Versions that only the newer snapshot sees are told of by the second.
+        // If the slot has a snapshot already, leaf images may have been copied under it, so that snapshot stays. The
+        // second one keeps versions that only the newer snapshot sees.
         let newest = if self.registered {
             self.has_second_snapshot = true;
             self.slot.take_second(self.transactions.order())
@@ -293,7 +296,7 @@ impl TreeTransaction {
         view
     }
 
-    /// A snapshot that others have had before, where that is what is broken.
+    /// A snapshot that earlier transactions had, if the test build leaves out that rule.
     #[cfg(feature = "broken")]
     fn older_snapshot(&mut self, newest: Horizon) -> Horizon {
         if !self.transactions.breaks(IsolationFault::StaleSnapshot) {
@@ -311,10 +314,11 @@ impl TreeTransaction {
             .give(&self.slot, order)
     }
 
-    /// The newest committed state and own changes. Takes no snapshot.
+    /// Returns a view of the newest committed state and the transaction's own changes, without a new snapshot for
+    /// reads.
     pub fn latest_view(&mut self) -> ReadView {
         if !self.registered {
-            // Keeps the undo of whoever is running now.
+            // This keeps the undo of transactions that are running.
             self.registered = true;
             self.slot.take(self.transactions.order());
         }
@@ -326,9 +330,10 @@ impl TreeTransaction {
         }
     }
 
-    /// What reads see that lock the rows they return: the newest state under READ COMMITTED, and
-    /// as long as there is no snapshot, which can then only be newer; otherwise the snapshot (for
-    /// a row changed since can't be locked).
+    /// Returns the view for reads that lock the rows they return.
+    ///
+    /// Under READ COMMITTED, and as long as there is no snapshot, it is the newest state: a later snapshot is newer
+    /// still. Otherwise it is the snapshot, because a row changed since can't be locked.
     pub fn locking_view(&mut self) -> ReadView {
         match self.snapshot_to_respect() {
             Some(view) => view,
@@ -336,9 +341,10 @@ impl TreeTransaction {
         }
     }
 
-    /// The snapshot whose rows this transaction may not overwrite when they changed since. None
-    /// under READ COMMITTED; and none as long as nothing has been read: the snapshot will be newer
-    /// than what is written or locked before it.
+    /// The snapshot against which writes and locks are checked: they must not touch rows changed since.
+    ///
+    /// `None` under READ COMMITTED, and as long as nothing has been read: the snapshot will then be newer than what
+    /// is written or locked before it.
     pub(super) fn snapshot_to_respect(&self) -> Option<ReadView> {
         if self
             .transactions
@@ -379,7 +385,7 @@ impl TreeTransaction {
         self.slot.clear();
     }
 
-    /// What enters ranges for this transaction.
+    /// Returns an object that locks ranges for this transaction.
     pub fn range_locker(&mut self) -> RangeLocker {
         RangeLocker {
             transactions: self.transactions.clone(),
@@ -387,12 +393,12 @@ impl TreeTransaction {
         }
     }
 
-    /// How long [`TreeTransaction::wait`] waits; zero: not at all.
+    /// Sets how long [`TreeTransaction::wait`] waits; zero: not at all.
     pub fn set_lock_wait_timeout(&mut self, limit: Duration) {
         self.lock_wait_timeout = limit;
     }
 
-    /// Whether the transaction goes on.
+    /// Returns an error if the transaction has been killed.
     ///
     /// # Errors
     /// [`Error::Interrupted`] once it has been killed.
@@ -403,34 +409,36 @@ impl TreeTransaction {
         }
     }
 
-    /// Interrupts this transaction's waits from another thread.
+    /// Returns a handle with which another thread can interrupt this transaction's waits.
     pub fn kill_handle(&self) -> KillHandle {
         KillHandle {
             wait_slot: self.wait_slot.clone(),
         }
     }
 
-    /// Whose transaction this is, in lists of transactions: a number of the embedding program's,
-    /// which means nothing to the engine.
+    /// Sets the session that lists of transactions show: a number of the embedding program's.
+    ///
+    /// The engine itself does not interpret it.
     pub fn set_session(&mut self, session: u64) {
         let shown = &self.slot.owner().session;
         shown.store(session, Ordering::Relaxed);
     }
 
-    /// When the transaction began, in microseconds since 1970: for lists of transactions. Without
-    /// it they give the time when it first wrote or locked.
+    /// Sets when the transaction began, in microseconds since 1970, for lists of transactions.
+    ///
+    /// Without it, they show when it first wrote or locked.
     #[inline]
     pub fn set_started(&mut self, micros: u64) {
         let shown = &self.slot.owner().started_us;
         shown.store(micros, Ordering::Relaxed);
     }
 
-    /// The log is kept for this transaction, however long.
+    /// Keeps the log for this transaction, whatever its length.
     pub fn keep_log(&mut self) {
         self.running().keep_log();
     }
 
-    /// How many rows the transaction has changed: for lists of transactions.
+    /// Sets the number of rows that the transaction has changed, for lists of transactions.
     #[inline]
     pub fn show_rows_changed(&self, rows: u64) {
         if let Some(running) = &self.running {
@@ -439,12 +447,12 @@ impl TreeTransaction {
         }
     }
 
-    /// Undo records written so far: a measure of what a rollback would cost.
+    /// The number of undo records, a measure of the cost of a rollback.
     pub fn undo_records(&self) -> u64 {
         self.undo_records
     }
 
-    /// What others see of this transaction; made when it first writes or locks.
+    /// The transaction as other threads see it; made when it first writes or locks.
     pub(super) fn running(&mut self) -> &Arc<RunningTransaction> {
         self.running.get_or_insert_with(|| {
             let running = RunningTransaction::new(self.wait_slot.clone());
@@ -460,7 +468,7 @@ impl TreeTransaction {
         })
     }
 
-    /// Gives the transaction its number where it has none.
+    /// Gives the transaction its number if it has none.
     pub fn begin_writing(&mut self) -> TxId {
         if self.txid.0 == 0 {
             let transactions = self.transactions.clone();
@@ -476,7 +484,7 @@ impl TreeTransaction {
         self.txid
     }
 
-    /// Remembers the present state.
+    /// Returns a savepoint of the present state.
     pub fn savepoint(&self) -> Savepoint {
         Savepoint {
             generation: self.generation,
@@ -490,14 +498,14 @@ impl TreeTransaction {
         }
     }
 
-    /// Empties the object without ending what it stands for: that goes on, unowned, until a restart.
+    /// Empties the object, but does not end its transaction, which goes on without an owner until a restart.
     pub fn leave_for_recovery(&mut self) {
         self.undo = None;
         self.running = None;
         self.reset();
     }
 
-    /// Makes the object empty for the next transaction. Its locks and its number are given up.
+    /// Makes the object empty for the next transaction, after the locks and the number were given up.
     pub(super) fn reset(&mut self) {
         self.drop_view();
         self.txid = TxId(0);
@@ -519,7 +527,7 @@ impl TreeTransaction {
 impl Drop for TreeTransaction {
     fn drop(&mut self) {
         if self.is_prepared() {
-            // Nobody has decided: it stays, and the next opening lists it.
+            // Its coordinator has not decided: it goes on, and the next opening lists it.
             return self.leave_for_recovery();
         }
         if let Err(error) = self.rollback() {
@@ -530,7 +538,7 @@ impl Drop for TreeTransaction {
             );
             let transactions = self.transactions.clone();
             let unfinished = std::mem::replace(self, transactions.begin(self.isolation));
-            // No session waits for its end, and none can be interrupted for it.
+            // No session waits for its end, so it must belong to no session that could be interrupted for it.
             if !is_planted(PlantedFault::AbandonInSession) {
                 unfinished.slot.owner().session.store(0, Ordering::Relaxed);
             }

@@ -1,4 +1,4 @@
-//! What all transactions of a database share.
+//! The state that all transactions of a database share.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -27,17 +27,18 @@ use crate::undo::pruning::Pruning;
 use crate::undo::purge_thread::PurgeThread;
 use crate::undo::streams::UndoStreams;
 
-/// How rollback and purge find trees, and tell the layer above what they finished.
+/// The layer above: how rollback and purge find trees, and what they report when they have finished.
 pub trait UndoOwner: Send + Sync {
-    /// The tree of a number; `None` when it was dropped meanwhile, or nothing of its table is changed
-    /// any more (its undo is then skipped).
+    /// The tree with this number; `None` if it was dropped, or its table does not change any more: its undo is then
+    /// skipped.
     ///
     /// # Errors
-    /// It is there, and can't be opened: what was to be done in it is not done.
+    /// The tree exists and can't be opened; the undo for it is not applied.
     fn tree(&self, tree: TreeId) -> Result<Option<Arc<Tree>>>;
 
-    /// A note given to [`super::TreeTransaction::note_on_purge`]: its transaction committed, and no snapshot
-    /// sees the state before it any more (large values that it replaced can go). Runs inside the
+    /// Handles a note from [`super::TreeTransaction::note_on_purge`]; its transaction has committed.
+    ///
+    /// No snapshot sees the state before it any more, so large values that it replaced can be freed. Runs inside the
     /// barrier.
     ///
     /// # Errors
@@ -46,8 +47,9 @@ pub trait UndoOwner: Send + Sync {
         Ok(())
     }
 
-    /// A note given to [`super::TreeTransaction::note_on_rollback`]: the operation was rolled back, and no
-    /// snapshot could see it (large values that it made can go). Runs inside the barrier.
+    /// Handles a note from [`super::TreeTransaction::note_on_rollback`]; its operation was rolled back.
+    ///
+    /// No snapshot could see the operation, so large values that it made can be freed. Runs inside the barrier.
     ///
     /// # Errors
     /// The rollback stops, and can be tried again.
@@ -55,12 +57,12 @@ pub trait UndoOwner: Send + Sync {
         Ok(())
     }
 
-    /// A rollback at opening could not take back a change in this tree: a page can't be read. The
-    /// rollback goes on.
+    /// A rollback at opening could not revert a change in this tree, because of damage. The rollback goes on.
     fn damaged(&self, _tree: TreeId, _error: &Error) {}
 
-    /// Rollbacks at opening could not find what else these transactions have changed: a page of undo can't be read,
-    /// with this error. Where records of them stand is left to the layer above. Nothing else runs.
+    /// Rollbacks at opening could not find all changes of these transactions, because of damage in their undo.
+    ///
+    /// Each has its error. The layer above must deal with their records. Nothing else runs meanwhile.
     ///
     /// # Errors
     /// I/O errors.
@@ -68,19 +70,23 @@ pub trait UndoOwner: Send + Sync {
         Ok(())
     }
 
-    /// A rollback at opening could not follow a note given to [`super::TreeTransaction::note_on_rollback`]: a page can't be
-    /// read. The rollback goes on.
+    /// A rollback at opening could not follow a note from [`super::TreeTransaction::note_on_rollback`], because of
+    /// damage.
+    ///
+    /// The rollback goes on.
     fn note_is_lost(&self, _note: &[u8], _error: &Error) {}
 
-    /// Whether whoever meets another transaction in this tree fails instead of waiting.
+    /// Returns whether a transaction fails rather than waits if another one is in its way in this tree.
     fn is_optimistic(&self, _tree: TreeId) -> bool {
         false
     }
 
-    /// A change in this tree is rolled back to a savepoint after its redo had gone to the log:
-    /// when the tree is a clustered one, log the restored state into `redo`. `previous` is the
-    /// payload restored, `None`: no row. Says whether replay makes the change again in a record of
-    /// which another transaction could have one of its own. Runs inside the barrier.
+    /// Logs a compensating change: a change in this tree is rolled back to a savepoint after its redo went to the
+    /// log.
+    ///
+    /// If the tree is a clustered one, this logs the restored state into `redo`. `previous` is the restored payload,
+    /// `None`: no row. Returns whether replay repeats the change in a record of which another transaction could have
+    /// its own. Runs inside the barrier.
     ///
     /// # Errors
     /// The rollback stops, and can be tried again.
@@ -95,17 +101,16 @@ pub trait UndoOwner: Send + Sync {
     }
 }
 
-/// What replay does with a change that was rolled back to a savepoint.
+/// How replay treats a change that was rolled back to a savepoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Replayed {
-    /// Nothing, or nothing that another transaction could have done as well.
+    /// It does nothing, or nothing that conflicts with another transaction's record.
     Not,
-    /// It makes the change again, and takes it back again: under this key, where others can have
-    /// a record of their own.
+    /// It repeats the change and reverts it, under this key, where another transaction can have its own record.
     Again,
 }
 
-/// Figures since the system was made.
+/// Figures since the transaction manager was made.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct SystemStats {
@@ -117,17 +122,17 @@ pub struct SystemStats {
     pub lock_waits: u64,
     /// Transactions that wait for a lock now.
     pub lock_waits_now: u64,
-    /// Microseconds that ended lock waits took, all together.
+    /// Microseconds of all lock waits that have ended.
     pub lock_wait_us: u64,
-    /// Microseconds of the longest.
+    /// Microseconds of the longest lock wait.
     pub longest_lock_wait_us: u64,
-    /// Lock waits that took too long.
+    /// Lock waits that reached their limit.
     pub lock_timeouts: u64,
     /// Deadlocks found.
     pub deadlocks: u64,
-    /// Rows with an entry in the lock table.
+    /// Entries of the lock table, and transactions with ranges in place of entries.
     pub locked_rows: u64,
-    /// Transactions that hold key ranges, counted once for each tree.
+    /// Transactions that hold searched key ranges, counted once for each tree.
     pub range_holders: u64,
     /// Ended transactions whose undo is not purged yet.
     pub unpurged: u64,
@@ -155,11 +160,11 @@ pub(super) struct Counters {
     pub large_ends: AtomicU64,
 }
 
-/// What all transactions of a database share: commit order, snapshots, locks, undo, barrier, purge.
+/// The state that all transactions of a database share: commit order, snapshots, locks, undo, barrier, purge.
 pub struct TransactionManager {
     pool: Arc<PoolWithThreads>,
     log: Arc<Log>,
-    /// A [`Durability`], by its place in [`DURABILITIES`].
+    /// The place of a [`Durability`] in [`DURABILITIES`].
     durability: AtomicUsize,
     longest_kept_log: AtomicU64,
     lock_wait_timeout_us: AtomicU64,
@@ -168,7 +173,7 @@ pub struct TransactionManager {
     snapshots: Arc<SnapshotRegistry>,
     locks: LockTable,
     ranges: RangeTable,
-    /// Shared: a waiter enters a queue. Exclusive: one looks for circles.
+    /// Held shared while a waiter enters a queue, exclusively while a waiter looks for circles.
     pub(super) queueing: RwLock<()>,
     streams: UndoStreams,
     barrier: CheckpointBarrier,
@@ -177,7 +182,7 @@ pub struct TransactionManager {
     pub(super) abandoned: Abandoned,
     pub(super) counters: Counters,
     tally: RecoveryTally,
-    /// Where schedules stay between steps, and tests act.
+    /// The moments at which schedules pause and tests act.
     pub(crate) moments: Moments,
     #[cfg(feature = "broken")]
     pub(super) stale: crate::sync::Mutex<Option<crate::mvcc::stale::Stale>>,
@@ -200,7 +205,7 @@ fn place_of(durability: Durability) -> usize {
 }
 
 impl TransactionManager {
-    /// A transaction manager for a new or a just opened database; `durability` is what commits wait for.
+    /// Makes a transaction manager for a new or a just opened database; `durability` is what commits wait for.
     pub fn new(
         pool: Arc<PoolWithThreads>,
         log: Arc<Log>,
@@ -233,13 +238,12 @@ impl TransactionManager {
         })
     }
 
-    /// Says how trees are found. Once, before restoring and before the first write; later calls
-    /// are ignored.
+    /// Sets how trees are found. Once, before any restore and before the first write; later calls are ignored.
     pub fn set_trees(&self, trees: Arc<dyn UndoOwner>) {
         let _already_set = self.trees.set(trees);
     }
 
-    /// What freezes records of full leaves: for [`PoolWithThreads::set_freeze`].
+    /// Returns the code that freezes records of full leaves, for [`PoolWithThreads::set_freeze`].
     pub fn leaf_freeze(&self) -> Arc<dyn LeafFreeze> {
         Arc::new(Freeze {
             order: self.order.clone(),
@@ -251,36 +255,36 @@ impl TransactionManager {
         &self.barrier
     }
 
-    /// What commits wait for from now on.
+    /// Sets what later commits wait for.
     pub fn set_durability(&self, durability: Durability) {
         self.durability
             .store(place_of(durability), Ordering::Relaxed);
     }
 
-    /// How far back the log is kept for a running transaction, in bytes.
+    /// Sets the most bytes of log that are kept for a running transaction.
     pub fn set_longest_kept_log(&self, bytes: u64) {
         self.longest_kept_log.store(bytes, Ordering::Relaxed);
     }
 
-    /// How long transactions that begin from now on wait for a lock. 50 s until set.
+    /// Sets how long transactions that begin later wait for a lock; 50 s until set.
     pub fn set_lock_wait_timeout(&self, limit: Duration) {
         let limit = u64::try_from(limit.as_micros()).unwrap_or(u64::MAX);
         self.lock_wait_timeout_us.store(limit, Ordering::Relaxed);
     }
 
-    /// Leaves a rule of isolation out, from now on.
+    /// Leaves out a rule of isolation from here on.
     #[cfg(feature = "broken")]
     pub fn set_broken(&self, rule: Option<crate::broken::IsolationFault>) {
         self.order.broken.set(rule);
     }
 
-    /// Whether a test build leaves this rule out. Always false in others.
+    /// Returns whether a test build leaves out this rule; always false in other builds.
     #[inline(always)]
     pub(super) fn breaks(&self, rule: crate::broken::IsolationFault) -> bool {
         self.order.broken.is(rule)
     }
 
-    /// Figures.
+    /// Returns the figures.
     pub fn stats(&self) -> SystemStats {
         let (mut undo_pages, mut unpurged) = (0, 0);
         for stream in self.streams.all() {
@@ -307,7 +311,7 @@ impl TransactionManager {
         }
     }
 
-    /// Says what the program knows of its sessions. Once; later calls are ignored.
+    /// Sets what the program knows of its sessions. Once; later calls are ignored.
     pub fn set_sessions(&self, sessions: Arc<dyn Sessions>) {
         self.sessions.set(sessions);
     }
@@ -336,8 +340,9 @@ impl TransactionManager {
         Duration::from_micros(self.lock_wait_timeout_us.load(Ordering::Relaxed))
     }
 
-    /// Gives a change that is no transaction's a place of its own in the order of commits: every
-    /// snapshot taken before is older than the number, and none taken from now on.
+    /// Gives a change that belongs to no transaction its own number in the order of commits.
+    ///
+    /// Snapshots taken before are older than the number; later ones are not.
     pub fn pass(&self) -> Csn {
         self.order.pass()
     }
@@ -362,7 +367,7 @@ impl TransactionManager {
         &self.streams
     }
 
-    /// Whether conflicts in a tree fail at once. Asked when there is one, and not before.
+    /// Returns whether conflicts in a tree fail at once; called only if there is a conflict.
     pub(super) fn is_optimistic(&self, tree: TreeId) -> bool {
         let trees = self.trees.get();
         trees.is_some_and(|trees| trees.is_optimistic(tree))

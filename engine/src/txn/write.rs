@@ -1,4 +1,4 @@
-//! Writing a record: the checks under the leaf's latch, the undo record, the new version.
+//! The write of a record: the checks under the leaf's latch, the undo record, the new version.
 
 use super::checkpoint_barrier::BarrierGuard;
 use super::transaction::LAST_LEAVES;
@@ -17,7 +17,7 @@ use crate::txn::waiting::row_locks::Conflict;
 use crate::undo::record::{Kind, UndoRecord, MAX_FIXED, MAX_RECORD};
 use crate::undo::stream::StreamWriter;
 
-/// What a put expects to find.
+/// Whether a put expects a row at its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PutMode {
     /// No row of that key.
@@ -34,11 +34,10 @@ pub enum PutMode {
 pub enum Put {
     /// Done.
     Done {
-        /// A live row was replaced (its payload stands in `old`, where that was given).
+        /// Whether a live row was replaced (its payload is in `old`, if the caller gave that).
         replaced: bool,
     },
-    /// [`PutMode::Insert`]: there is a row of that key (its payload stands in `old`). Nothing
-    /// changed.
+    /// [`PutMode::Insert`]: there is a row with that key (its payload is in `old`). Nothing changed.
     Duplicate,
     /// [`PutMode::Update`]: there is no row of that key. Nothing changed.
     Missing,
@@ -54,7 +53,7 @@ pub enum Put {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Delete {
-    /// Done; the payload stands in `old`, where that was given.
+    /// Done; the payload is in `old`, if the caller gave that.
     Done,
     /// There is no row of that key.
     Missing,
@@ -64,14 +63,14 @@ pub enum Delete {
     Changed,
 }
 
-/// What a writer wants of a key.
+/// The change that a writer wants to make to a record.
 enum WriteIntent<'a> {
     Put { payload: &'a [u8], mode: PutMode },
     Delete,
 }
 
 impl TreeTransaction {
-    /// Writes a record. Inside the barrier; waits for nothing. `old` takes the payload found.
+    /// Writes a record. Inside the barrier, without waiting. `old` takes the payload found.
     ///
     /// # Errors
     /// [`Error::TooLarge`] for a key or payload beyond [`MAX_KEY`], [`MAX_PAYLOAD`]; I/O errors.
@@ -94,7 +93,7 @@ impl TreeTransaction {
         self.write(inside, tree, key, &WriteIntent::Put { payload, mode }, old)
     }
 
-    /// Marks a record deleted. Inside the barrier; waits for nothing. `old` takes the payload found.
+    /// Marks a record as deleted. Inside the barrier, without waiting. `old` takes the payload found.
     ///
     /// # Errors
     /// As [`TreeTransaction::try_put`].
@@ -126,7 +125,7 @@ impl TreeTransaction {
         if key.len() > MAX_KEY {
             let puts = matches!(intent, WriteIntent::Put { mode, .. } if *mode != PutMode::Update);
             if !puts {
-                // Nothing has such a key.
+                // No record has such a key.
                 return Ok(Put::Missing);
             }
             return Err(Error::TooLarge(format!(
@@ -143,7 +142,7 @@ impl TreeTransaction {
             return Err(Error::Internal("a writer has no undo stream".into()));
         };
         let blocked_by = &mut self.blocked_by;
-        // Nothing may fail or wait below the leaf's latch, so the undo page is got ready here.
+        // Nothing may fail or wait under the leaf's latch, so the undo page is made ready here.
         undo.reserve(transactions.pool(), MAX_RECORD - MAX_KEY + key.len())?;
 
         let max_value = match intent {
@@ -195,7 +194,8 @@ impl TreeTransaction {
             if let Some(refused) = refused {
                 return (RecordEdit::Keep, Ok((refused, None)));
             }
-            // A record of its own is in nobody's way: who has looked here since waits for it.
+            // The transaction's own record needs no check: others that have come to this key since wait for its
+            // writer.
             if found.writer != Some(txid) {
                 let exclusive = LockMode::Exclusive;
                 let ranges = transactions.ranges();
@@ -260,7 +260,7 @@ impl TreeTransaction {
         Ok(put)
     }
 
-    /// A change goes to this leaf of a tree: a rollback will go there, too.
+    /// Counts a change of this leaf if the tree's last change went to another, because a rollback will visit it, too.
     #[inline]
     fn count_leaf(&mut self, tree: TreeId, leaf: PageId) {
         let last = &mut self.last_leaves[tree.0 as usize % LAST_LEAVES];
@@ -274,7 +274,7 @@ impl TreeTransaction {
         }
     }
 
-    /// The transaction has one more undo record.
+    /// Sets the undo head to a new record, and counts the record.
     fn set_undo_head(&mut self, head: UndoPtr) {
         self.undo_head = head;
         self.undo_records += 1;
@@ -287,7 +287,7 @@ impl TreeTransaction {
         }
     }
 
-    /// Notes bytes for [`UndoOwner::purged`](super::UndoOwner::purged). Inside the barrier.
+    /// Leaves a note for [`UndoOwner::purged`](super::UndoOwner::purged). Inside the barrier.
     ///
     /// # Errors
     /// [`Error::TooLarge`] beyond 4,000 bytes; I/O errors.
@@ -297,8 +297,9 @@ impl TreeTransaction {
         Ok(())
     }
 
-    /// Notes bytes for [`UndoOwner::rolled_back`](super::UndoOwner::rolled_back). Inside the barrier, before
-    /// what a rollback will have to take back.
+    /// Leaves a note for [`UndoOwner::rolled_back`](super::UndoOwner::rolled_back).
+    ///
+    /// Inside the barrier, before the changes that a rollback must revert.
     ///
     /// # Errors
     /// As [`TreeTransaction::note_on_purge`].
@@ -334,13 +335,13 @@ impl TreeTransaction {
     }
 }
 
-/// What a writer found at a key.
+/// The record that a writer finds at a key.
 struct CurrentRecord<'a> {
-    /// Who wrote what stands there; `None`: nobody whom any view needs to know.
+    /// The writer of the record; `None`: every view sees the record, or there is none.
     writer: Option<TxId>,
     /// The payload of a live record.
     live: Option<&'a [u8]>,
-    /// Whether a rollback or a snapshot may need what stands there.
+    /// Whether a rollback or a snapshot may need the record.
     needed: bool,
     /// Another transaction is writing it.
     conflict: Option<Conflict>,
@@ -373,7 +374,7 @@ impl<'a> CurrentRecord<'a> {
                     conflict = Some(Conflict::with_writer(tree, key, writer, mode));
                 }
                 Status::Committed(_) => {}
-                // Its rollback ended with the record restored, so this can't stand here.
+                // A rollback restores the record before it ends, so this record can't be here.
                 Status::Aborted(_) => {
                     return Err(Error::Internal(format!(
                         "a record of transaction {writer} stands in tree {tree} after its rollback"

@@ -12,7 +12,7 @@ use super::redo::{encode_owner, put_varint, take_varint};
 use crate::error::{Error, Result};
 use crate::ids::TxId;
 
-/// Log record kind: a transaction's changes are in the log, and whoever coordinates it decides.
+/// Log record kind: a transaction's changes are in the log, and its coordinator decides about them.
 pub const KIND_PREPARED: u8 = 3;
 /// Log record kind: a prepared transaction rolls back.
 pub const KIND_ROLLED_BACK: u8 = 4;
@@ -31,7 +31,7 @@ pub struct Xid {
 }
 
 impl Xid {
-    /// A name: the coordinator's format number, the global transaction's name, the branch's.
+    /// Makes a name of the coordinator's format number, the global transaction's name and the branch's name.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a part of more than 64 bytes.
@@ -90,7 +90,7 @@ impl fmt::Debug for Xid {
 pub struct PreparedRecord {
     /// The transaction.
     pub txid: TxId,
-    /// The transaction of which this one is a copy, made by an opening; 0: none.
+    /// The earlier transaction that this one repeats after an opening; 0: none.
     pub replaces: TxId,
     /// Its name.
     pub xid: Xid,
@@ -110,7 +110,7 @@ impl PreparedRecord {
     /// Reads the record.
     ///
     /// # Errors
-    /// [`Error::Internal`] when the bytes are no such record.
+    /// [`Error::Internal`] if the bytes are not such a record.
     pub fn decode(mut payload: &[u8]) -> Result<PreparedRecord> {
         let rest = &mut payload;
         let decoded = (|| {
@@ -132,10 +132,10 @@ impl PreparedRecord {
     }
 }
 
-/// The transaction of a record of kind [`KIND_ROLLED_BACK`].
+/// Reads the transaction of a record of kind [`KIND_ROLLED_BACK`].
 ///
 /// # Errors
-/// [`Error::Internal`] when the bytes are no such record.
+/// [`Error::Internal`] if the bytes are not such a record.
 pub fn decode_rolled_back(mut payload: &[u8]) -> Result<TxId> {
     match take_varint(&mut payload) {
         Some(txid) if payload.is_empty() => Ok(TxId(txid)),

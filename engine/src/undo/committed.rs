@@ -1,4 +1,4 @@
-//! The committed version of a record in files that nobody has recovered.
+//! The committed version of a record in database files that no recovery has processed.
 
 use std::collections::HashSet;
 
@@ -8,12 +8,13 @@ use crate::mvcc::version::Header;
 use crate::node::{Page, PageKind, BODY_SIZE, KIND};
 use crate::undo::record::{Kind, UndoRecord};
 
-/// The payload of the newest version that none of the `running` transactions wrote; `None`: there
-/// is no such row. `page` reads undo pages. Of the `unfinished` transactions there is no undo any
-/// more, though they did not commit.
+/// Returns the payload of the newest version that none of the `running` transactions wrote; `None` if there is no
+/// such row.
+///
+/// `page` reads undo pages. The `unfinished` transactions did not commit, and their undo is gone.
 ///
 /// # Errors
-/// Those of `page`; [`Error::Internal`] for damaged records, and for one of an unfinished transaction.
+/// Those of `page`; [`Error::Internal`] for damaged records, and for a record of an unfinished transaction.
 pub(crate) fn committed_version(
     record: &[u8],
     running: &HashSet<TxId>,
@@ -21,7 +22,7 @@ pub(crate) fn committed_version(
     unfinished: &HashSet<TxId>,
 ) -> Result<Option<Vec<u8>>> {
     let mut value = record.to_vec();
-    // Each version is an undo record of its own: more of them than a file has bytes is a circle.
+    // Each version has its own undo record. A chain of more records than a file has bytes is a circle.
     for _ in 0..u32::MAX {
         let (header, payload) = Header::decode(&value)?;
         if header.txid().is_some_and(|txid| unfinished.contains(&txid)) {

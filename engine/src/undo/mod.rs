@@ -1,8 +1,9 @@
-//! Undo records, the streams of pages that they are appended to, and how these pages come back.
+//! Undo records, the streams of pages to which they are appended, and how these pages become free.
 //!
 //! - `record`, `stream`, `streams`: one record, one stream, all streams of a database;
-//! - `prune_chain`, `pruning`: versions that no snapshot sees leave a chain; `purge_thread`: what the purge thread and who wakes it share;
-//! - `committed`: the committed version of a record in files that nobody has recovered.
+//! - `prune_chain`, `pruning`: removal of versions that no snapshot sees from a chain;
+//! - `purge_thread`: the state that the purge thread shares with the threads that wake it;
+//! - `committed`: the committed version of a record in files that no recovery has processed.
 #![forbid(unsafe_code)]
 
 mod committed;

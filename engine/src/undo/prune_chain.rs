@@ -1,13 +1,12 @@
-//! Pruning the version chain of one record: versions that no snapshot sees leave the chain, also
-//! those between versions that are seen (interval garbage collection: Lee et al., SIGMOD 2016;
-//! Böttcher et al., VLDB 2019).
+//! Pruning the version chain of one record: removes versions that no snapshot sees, also those between versions that
+//! snapshots see (interval garbage collection: Lee et al., SIGMOD 2016; Böttcher et al., VLDB 2019).
 //!
-//! A version is seen by the snapshots from the end of the transaction that wrote it up to the end
-//! of the one that replaced it. Where no live snapshot stands between the two, nobody needs it, now
-//! or later: what pointed to its undo record is made to point to the one behind.
+//! The snapshots that see a version lie between two ends: that of its writer, and that of the transaction that
+//! replaced it. If no live snapshot lies between the two ends, no snapshot needs the version, at present or later.
+//! The pointer to its undo record is then set to the next older record.
 //!
-//! The chain changes under its leaf's exclusive latch only, so whoever has that latch sees the chain
-//! whole. No page is read from disk meanwhile: a visit that would need one says so.
+//! The chain changes only under its leaf's exclusive latch, so a thread with that latch sees the whole chain. A visit
+//! reads no page from disk; it returns the number of a page that is missing.
 
 use crate::buffer::{PoolWithThreads, RecordEdit};
 use crate::error::{Error, Result};
@@ -21,12 +20,12 @@ use crate::tree::Tree;
 use crate::undo::record::{Kind, UndoRecord};
 use crate::undo::stream::StreamWriter;
 
-/// What a visit came to.
+/// The outcome of a visit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Visit {
-    /// Of the page to be emptied nothing is in the chain any more.
+    /// The chain has no record in the page to be emptied any more.
     Done,
-    /// A record was moved; there may be more.
+    /// The visit moved a record; the page may have more records of the chain.
     Again,
     /// This undo page is not in memory.
     Missing(PageId),
@@ -34,38 +33,38 @@ pub(crate) enum Visit {
     TooLong,
     /// The record is not the delete mark asked for.
     OtherRecord {
-        /// But may be again, by a rollback.
+        /// A rollback may bring the mark back.
         covered: bool,
     },
-    /// The delete mark asked for stands over versions that are still needed.
+    /// The delete mark asked for is above versions that are still needed.
     Needed,
-    /// The delete mark asked for is gone, and with it the record.
+    /// The record with the delete mark asked for was removed.
     Removed,
 }
 
-/// Everything that visits of one page's rows share.
+/// The context that all visits for one page share.
 pub(crate) struct Pruner<'a> {
     pub pool: &'a PoolWithThreads,
     pub order: &'a CommitOrder,
     pub live: &'a LiveSnapshots,
-    /// The undo page to be emptied: what is still needed of it moves.
+    /// The undo page to be emptied: records in it that are still needed move.
     pub page: PageId,
-    /// Where to; room is reserved.
+    /// The stream to which records move; room is reserved.
     pub survivors: &'a mut StreamWriter,
-    /// The newest end that moved records wait for.
+    /// The newest CSN until which moved records are needed.
     pub newest: Csn,
-    /// A record on its way.
+    /// The value of a record that moves.
     pub buf: Vec<u8>,
 }
 
-/// Who points to the next version.
+/// The place of the pointer to the next version.
 #[derive(Clone, Copy)]
 enum Pointer {
     Leaf,
     Record(UndoPtr),
 }
 
-/// The record value in the leaf, as it is to be.
+/// The record value for the leaf.
 struct Leaf<'a> {
     header: Header,
     payload: &'a [u8],
@@ -73,8 +72,10 @@ struct Leaf<'a> {
 }
 
 impl Pruner<'_> {
-    /// Prunes the chain of a key. With `mark`: also removes the record, if it is the delete mark
-    /// of that transaction and nobody needs a version before it. Inside the barrier.
+    /// Prunes the chain of a key.
+    ///
+    /// With `mark`, it also removes the record if that is the delete mark of transaction `mark`, and no snapshot
+    /// needs a version before it. Inside the barrier.
     pub fn visit(&mut self, tree: &Tree, key: &[u8], mark: Option<TxId>) -> Result<Visit> {
         tree.rewrite(key, |current, out| {
             let Some(value) = current else {
@@ -109,12 +110,12 @@ impl Pruner<'_> {
         })?
     }
 
-    /// What can be done about a delete mark of an ended transaction, its chain pruned.
+    /// Decides about a delete mark of an ended transaction, after the chain was pruned.
     fn judge_mark(&self, header: &Header, mark: TxId) -> Visit {
         match header.txid() {
             Some(txid) if txid == mark && header.deleted => match header.older() {
                 Some(_) => Visit::Needed,
-                // Before the mark nobody sees anything, and after it neither.
+                // Snapshots see no row, neither before the mark nor after it.
                 None => Visit::Removed,
             },
             Some(txid) => Visit::OtherRecord {
@@ -130,7 +131,7 @@ impl Pruner<'_> {
         let mut owner = leaf.header.txid();
         let mut next = from;
         for _ in 0..knobs::longest_pruned_chain() {
-            // Behind a version that everybody sees nobody looks, and undo may be gone.
+            // No reader goes beyond a version that every snapshot sees, and the undo there may be gone.
             let record = next.filter(|_| owner.is_some_and(|txid| !self.order.is_frozen(txid)));
             let (Some(ptr), Some(by)) = (record, owner) else {
                 return self.link(leaf, pointer, from, None, Visit::Done);
@@ -153,7 +154,7 @@ impl Pruner<'_> {
         Ok(Visit::TooLong)
     }
 
-    /// The header of the value that an undo record keeps; `None`: not in memory.
+    /// The header of the value in an undo record; `None` if its page is not in memory.
     fn look(&self, ptr: UndoPtr) -> Result<Option<Found>> {
         let Some(page) = self.pool.resident_shared(ptr.page()) else {
             return Ok(None);
@@ -172,10 +173,10 @@ impl Pruner<'_> {
         }))
     }
 
-    /// Whether anybody can need the version that `writer` made and `by` replaced.
+    /// Returns whether a snapshot or a rollback can need the version that `writer` made and `by` replaced.
     fn is_needed(&self, by: TxId, writer: Option<TxId>) -> bool {
         let Status::Committed(to) = self.order.status(by) else {
-            // It may be rolled back.
+            // `by` may be rolled back.
             return true;
         };
         let from = match writer.map(|txid| self.order.status(txid)) {
@@ -186,7 +187,7 @@ impl Pruner<'_> {
         !self.live.none_between(from, to)
     }
 
-    /// Moves the needed record at `ptr`, and makes `pointer` lead to its new place.
+    /// Moves the needed record at `ptr`, and sets `pointer` to its new place.
     #[allow(clippy::too_many_arguments)]
     fn move_on(
         &mut self,
@@ -198,7 +199,7 @@ impl Pruner<'_> {
         ptr: UndoPtr,
         by: TxId,
     ) -> Result<Visit> {
-        // The page that points here must be at hand before anything is done.
+        // The page with the pointer must be in memory before anything changes.
         if let Pointer::Record(at) = pointer {
             if self.pool.resident_shared(at.page()).is_none() {
                 return Ok(Visit::Missing(at.page()));
@@ -225,7 +226,7 @@ impl Pruner<'_> {
         self.link(leaf, pointer, from, Some(to), Visit::Again)
     }
 
-    /// Makes `pointer`, which leads to `from`, lead to `to`; then the outcome is `then`.
+    /// Sets `pointer` from `from` to `to`, and returns `then`.
     fn link(
         &self,
         leaf: &mut Leaf<'_>,
@@ -261,7 +262,7 @@ impl Pruner<'_> {
     }
 }
 
-/// What a walk needs to know of a version before.
+/// The part of an older version's header that a walk needs.
 struct Found {
     txid: Option<TxId>,
     older: Option<UndoPtr>,

@@ -1,4 +1,4 @@
-//! What pruning keeps for all transactions.
+//! The state of pruning that all transactions share.
 
 use std::time::{Duration, Instant};
 
@@ -7,10 +7,10 @@ use crate::mvcc::undo_reclamation::UndoReclamation;
 use crate::sync::atomic::AtomicU64;
 use crate::sync::{Mutex, RwLock};
 
-/// When pruning is worth its while.
+/// The limits that decide when pruning is worthwhile.
 #[derive(Clone, Copy)]
 pub(crate) struct Pace {
-    /// A snapshot that has stood for this long (and at most twice this) is *old*: [`knobs::prune_old`].
+    /// A snapshot held for this long (or at most twice this long) is *old*: [`knobs::prune_old`].
     pub old: Duration,
     /// [`knobs::prune_recheck_interval`].
     pub again: Duration,
@@ -28,26 +28,27 @@ impl Default for Pace {
     }
 }
 
-/// What pruning keeps for all transactions.
+/// The state of pruning that all transactions share.
 #[derive(Default)]
 pub(crate) struct Pruning {
-    /// Transactions that ended up to here are pruned; 0: no snapshot is old enough for that.
+    /// Undo of transactions that ended up to this CSN is pruned; 0: no snapshot is old enough.
     pub below: AtomicU64,
     pub aim: Mutex<Aim>,
-    /// Held shared while pages are emptied, and exclusively while the horizon moves: behind the
-    /// horizon undo goes at once, and nobody may be on the way there.
+    /// Held shared while pages are emptied, and exclusively while the horizon moves.
+    ///
+    /// Behind the horizon, undo pages are freed at once, so no pruning thread may be about to read one.
     pub horizon: RwLock<()>,
     pub reclamation: UndoReclamation,
     pub pace: Mutex<Pace>,
-    /// Pages emptied.
+    /// The number of pages emptied.
     pub emptied: AtomicU64,
 }
 
-/// Which snapshots are old.
+/// The snapshots of earlier looks, which tell old snapshots from young ones.
 #[derive(Default)]
 pub(crate) struct Aim {
     pub noted: Option<Instant>,
-    /// The snapshots that stood when they were last noted, and the time before.
+    /// The snapshots held at the last look, and at the one before.
     pub last: Vec<u64>,
     pub before: Vec<u64>,
 }

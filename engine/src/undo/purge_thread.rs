@@ -1,4 +1,4 @@
-//! What the purge thread and those who wake and stop it share.
+//! The state that the purge thread shares with the threads that wake and stop it.
 
 use std::time::Duration;
 
@@ -6,16 +6,18 @@ use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::thread::JoinHandle;
 use crate::sync::{Condvar, Mutex};
 
-/// The thread that purges.
+/// The handle and the state of the purge thread.
 #[derive(Default)]
 pub(crate) struct PurgeThread {
-    /// The thread sleeps with nothing to do: the next end of a transaction wakes it.
+    /// The thread sleeps and has nothing to do; the next end of a transaction wakes it.
     pub idle: AtomicBool,
     stopping: Mutex<bool>,
     wake: Condvar,
     pub handle: Mutex<Option<JoinHandle<()>>>,
-    /// One step at a time. The place of the stream with which the next one begins, for a step may not come
-    /// to the last: a stream in which much ends keeps no other from its turn.
+    /// Lets one step run at a time, and has the place of the stream with which the next step begins.
+    ///
+    /// A step may end before the last stream. So a stream in which many transactions end can't keep the others from
+    /// being purged.
     pub step: Mutex<usize>,
     /// Ended transactions purged so far.
     pub passed: AtomicU64,
@@ -24,10 +26,11 @@ pub(crate) struct PurgeThread {
 }
 
 impl PurgeThread {
-    /// A transaction has ended.
+    /// Wakes an idle purge thread after a transaction's end.
     pub fn ended(&self) {
         if self.idle.load(Ordering::Relaxed) && self.idle.swap(false, Ordering::AcqRel) {
-            // Under the mutex: the thread is either before its last look or asleep.
+            // The mutex orders this call with the check for `stopping` in `pause`. If the thread has set `idle` but
+            // does not wait yet, the call is lost, and the thread sleeps for its whole pause.
             let _stopping = self.stopping.lock();
             self.wake.notify_one();
         }
@@ -39,14 +42,14 @@ impl PurgeThread {
         self.wake.notify_all();
         let handle = self.handle.lock().take();
         if let Some(handle) = handle {
-            // The last owner of the system may be the thread itself.
+            // The purge thread itself may be the last owner of the transaction manager.
             if handle.thread().id() != crate::sync::thread::current().id() {
                 let _panicked = handle.join();
             }
         }
     }
 
-    /// Sleeps; false when the thread shall stop.
+    /// Sleeps; returns false when the thread must stop.
     pub fn pause(&self, time: Duration) -> bool {
         let mut stopping = self.stopping.lock();
         if !*stopping && !time.is_zero() {

@@ -1,4 +1,4 @@
-//! Undo records: how a change is taken back, and where a reader finds the version before it.
+//! Undo records: how a rollback reverts a change, and where a reader finds the version before it.
 //!
 //! ```text
 //! [kind u8] [previous record of the transaction: u16, u64 or nothing] [tree varint]
@@ -7,11 +7,11 @@
 //!       bit 5 the previous record is at this offset of the same page, bit 6 there is none
 //! ```
 //!
-//! A transaction of many small changes writes few bytes for each: no full pointer, no lengths of
-//! fixed width.
+//! A record has no full pointer and no lengths of fixed width where it can do without. So a transaction with many
+//! small changes writes few bytes for each.
 //!
-//! `value` is the whole record value that stood in the tree before, its version header included,
-//! so that a rollback puts it back byte for byte, and a reader goes on to still older versions.
+//! `value` is the whole record value from before the change, with its version header. So a rollback restores it byte
+//! for byte, and a reader can go on to older versions.
 
 use crate::buffer::PoolWithThreads;
 use crate::error::{Error, Result};
@@ -23,23 +23,23 @@ const MARKS_DELETE: u8 = 0x10;
 const PREVIOUS_IN_PAGE: u8 = 0x20;
 const NO_PREVIOUS: u8 = 0x40;
 
-/// Bytes of an undo record besides key and value, at most: kind, pointer, tree, two lengths.
+/// The most bytes of an undo record besides key and value: kind, pointer, tree, two lengths.
 pub(crate) const MAX_FIXED: usize = 1 + 8 + 5 + 3 + 3;
 
-/// Bytes of the longest undo record. It fits a page.
+/// Bytes of the longest undo record, which fits into a page.
 pub(crate) const MAX_RECORD: usize = MAX_FIXED + MAX_KEY + MAX_VALUE;
 const _: () = assert!(MAX_RECORD <= BODY_SIZE);
 
-/// What an undo record says.
+/// The meaning of an undo record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Nothing stood there before.
+    /// There was no value before.
     Absent,
-    /// The value stood there before.
+    /// The value before the change.
     Previous,
-    /// The value is a note for when the transaction is purged.
+    /// The value is a note for the purge of the transaction.
     PurgeNote,
-    /// The value is a note for when the transaction is rolled back.
+    /// The value is a note for the rollback of the transaction.
     RollbackNote,
 }
 
@@ -50,14 +50,14 @@ pub(crate) struct UndoRecord<'a> {
     pub previous: UndoPtr,
     pub tree: TreeId,
     pub kind: Kind,
-    /// The change wrote a delete mark: purge looks at the key.
+    /// The change wrote a delete mark, so purge must visit the key.
     pub marks_delete: bool,
     pub key: &'a [u8],
     pub value: &'a [u8],
 }
 
 impl<'a> UndoRecord<'a> {
-    /// Bytes of the record in `page`.
+    /// Bytes that the record takes in `page`.
     pub fn len(&self, page: PageId) -> usize {
         let previous = match self.previous_form(page) {
             NO_PREVIOUS => 0,
@@ -82,8 +82,7 @@ impl<'a> UndoRecord<'a> {
         }
     }
 
-    /// Writes the record, which goes into `page`, into the beginning of `out`; `None` when it does
-    /// not fit.
+    /// Writes the record, which belongs to `page`, at the beginning of `out`; `None` if it does not fit.
     pub fn encode(&self, page: PageId, out: &mut [u8]) -> Option<()> {
         let mut out = out.get_mut(..self.len(page))?;
         let kind = match self.kind {
@@ -107,7 +106,7 @@ impl<'a> UndoRecord<'a> {
         put(&mut out, self.value)
     }
 
-    /// Where in the page's body the value of the record at `offset` stands.
+    /// The range of the page's body with the value of the record at `offset`.
     pub fn value_range(page: PageId, body: &[u8], offset: usize) -> Option<std::ops::Range<usize>> {
         let record = UndoRecord::decode(page, body.get(offset..)?)?;
         let end = offset + record.len(page);
@@ -187,7 +186,7 @@ fn take_varint(bytes: &mut &[u8]) -> Option<u32> {
     None
 }
 
-/// Calls `f` with the undo record at `ptr`, its page latched: `f` only copies.
+/// Calls `f` with the undo record at `ptr` while its page is latched; `f` only copies.
 pub(crate) fn read<R>(
     pool: &PoolWithThreads,
     ptr: UndoPtr,
@@ -206,8 +205,10 @@ pub(crate) fn read<R>(
     }
 }
 
-/// A walk along a chain of undo records. A damaged chain may lead back to where it has been: each place is compared with one
-/// that is noted anew each time twice as far on (Brent, "An improved Monte Carlo factorization algorithm", 1980).
+/// A walk along a chain of undo records, which detects circles.
+///
+/// A damaged chain may lead back to an earlier record. The walk compares each place with a noted one. It notes a new
+/// place after twice as many steps each time (Brent, "An improved Monte Carlo factorization algorithm", 1980).
 pub(crate) struct ChainWalk {
     noted: UndoPtr,
     steps: u64,
@@ -215,7 +216,7 @@ pub(crate) struct ChainWalk {
 }
 
 impl ChainWalk {
-    /// A walk that begins at a record.
+    /// Begins a walk at a record.
     pub fn from(head: UndoPtr) -> ChainWalk {
         ChainWalk {
             noted: head,
@@ -224,10 +225,10 @@ impl ChainWalk {
         }
     }
 
-    /// Comes to the next record.
+    /// Goes to the next record.
     ///
     /// # Errors
-    /// [`Error::Internal`] when the walk has been there.
+    /// [`Error::Internal`] if the walk has been there before.
     #[inline]
     pub fn go_on(&mut self, to: UndoPtr) -> Result<()> {
         if to == self.noted {
@@ -250,7 +251,7 @@ fn circle(ptr: UndoPtr) -> Error {
     ))
 }
 
-/// An undo record copied out of its page; reused from one to the next.
+/// An undo record copied out of its page; the buffer is reused for the next.
 #[derive(Default)]
 pub(crate) struct UndoCopy {
     bytes: Vec<u8>,
@@ -319,7 +320,7 @@ mod tests {
     }
 
     proptest! {
-        /// A chain of so many records that ends, or leads back to one of them.
+        /// A chain that ends after some records, or leads back to one of them.
         #[test]
         fn a_circle_is_found_and_nothing_else(records in 1u64..300, back_to in proptest::option::of(0u64..300)) {
             let place = |n: u64| UndoPtr::new(PageId(PAGE.0 + n / 7), (n % 7) as u16);

@@ -1,10 +1,10 @@
-//! Undo streams: where undo records are appended, and how their pages come back.
+//! Undo streams: where undo records are appended, and how their pages become free.
 //!
-//! A stream is a list of pages in the buffer pool, so that undo spills to disk, counts in the
-//! memory budget and is part of checkpoints like any other page. One transaction at a time appends
-//! to a stream. When it has ended, its end is noted behind those before it, and as the horizon
-//! passes one end after the other, the pages before it are freed. A stream whose last end has
-//! been passed starts over on the page it has: short transactions need no new pages at all.
+//! A stream is a list of pages in the buffer pool. So undo spills to disk, counts in the memory budget and is part of
+//! checkpoints like other pages. One transaction at a time appends to a stream. When it has ended, the stream records
+//! its end behind earlier ends. As the horizon passes the ends, the pages before them are freed. If the horizon has
+//! passed all ends of a stream, the next writer begins at the start of the stream's present page. So short
+//! transactions need no new pages.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -25,24 +25,24 @@ use crate::undo::record::{Kind, UndoRecord, MAX_RECORD};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Finished {
     pub txid: TxId,
-    /// Its undo can go when the horizon has reached this.
+    /// Its undo can be freed when the horizon has reached this CSN.
     pub csn: Csn,
-    /// The next undo record that purge has to look at; none: nothing (more) to look at.
+    /// The next undo record at which purge must look; none if there is nothing left.
     pub head: UndoPtr,
     /// The stream's page (counted from the stream's beginning) in which its undo ends.
     pub last_page: u64,
 }
 
-/// The end that a transaction's last append has reached.
+/// The end of a transaction's last append.
 #[derive(Clone, Copy)]
 struct Cursor {
     page: PageId,
     used: usize,
-    /// The next page, made before it is needed.
+    /// The next page, allocated before it is needed.
     spare: Option<PageId>,
 }
 
-/// The pages of the cursor, kept in memory for one append.
+/// The pages of the cursor, pinned for one append.
 struct Pinned {
     page: PinnedPage,
     spare: Option<PinnedPage>,
@@ -50,19 +50,19 @@ struct Pinned {
 
 #[derive(Default)]
 struct Pages {
-    /// Number of the first page in `ids`, counted from the stream's beginning.
+    /// The number of the first page in `ids`, counted from the stream's beginning.
     first: u64,
-    /// Page 0 stands for one that was emptied and is gone.
+    /// Page numbers; 0 for a page that was emptied and removed.
     ids: VecDeque<PageId>,
-    /// How many of them are gone.
+    /// The number of zeros in `ids`.
     emptied: u64,
     finished: VecDeque<EndedTransactions>,
-    /// The newest end takes nothing more: what is appended now ends apart from it.
+    /// Later ends do not join the newest end.
     sealed: bool,
 }
 
 impl Pages {
-    /// Forgets pages at the beginning that were emptied, and ends that have no page but those.
+    /// Drops emptied pages at the beginning, and ends all of whose pages are gone.
     fn drop_emptied(&mut self) {
         while self.ids.front().is_some_and(|id| id.0 == 0) {
             self.ids.pop_front();
@@ -82,51 +82,53 @@ impl Pages {
     }
 }
 
-/// Ended transactions one behind the other that purge passes together: all of them end in the
-/// same page, and there is nothing to look at in the undo of any. Or just one.
+/// Successive ended transactions that purge passes together.
+///
+/// Either all of them end in the same page and purge has nothing to look at in their undo, or all belong to one
+/// transaction.
 #[derive(Clone, Copy)]
 struct EndedTransactions {
     last: Finished,
     count: u64,
 }
 
-/// A page that nobody appends to any more, and all of whose transactions have ended.
+/// A page to which no transaction appends any more, and all of whose transactions have ended.
 #[derive(Clone, Copy)]
 pub(crate) struct FullPage {
     pub number: u64,
     pub id: PageId,
 }
 
-/// What pruning keeps for a stream. Locked by who prunes it.
+/// The state of pruning for one stream, locked by the thread that prunes it.
 #[derive(Default)]
 pub(crate) struct StreamPruning {
-    /// Number of the next page to empty.
+    /// The number of the next page to empty.
     pub next: u64,
-    /// Where what is still needed goes.
+    /// The stream to which records move that are still needed.
     pub survivors: Option<StreamWriter>,
-    /// Survivors to look through again, when there is a reason.
+    /// The pass over survivors that is under way.
     pub again: Option<Pass>,
-    /// Old snapshots for which survivors were kept when they were last looked through, and when.
+    /// Old snapshots at the last look at survivors, and the time of that look.
     pub kept_for: Vec<u64>,
     pub looked: Option<Instant>,
 }
 
-/// A pass over survivors. What it moves stands behind them, and is not looked at in it.
+/// A pass over survivors. Records that it moves go behind its end, so it does not look at them.
 #[derive(Clone, Copy)]
 pub(crate) struct Pass {
-    /// Number of the next page.
+    /// The number of the next page.
     pub next: u64,
-    /// Number of the first page that is not looked at.
+    /// The number of the first page that the pass does not visit.
     pub end: u64,
 }
 
 impl StreamPruning {
-    /// Whether it has a stream of survivors.
+    /// Returns whether it has a stream of survivors.
     pub fn has_survivors(&self) -> bool {
         self.survivors.is_some()
     }
 
-    /// Gives the stream of survivors back, when none is left.
+    /// Takes the stream of survivors if no survivor is left in it.
     pub fn take_empty(&mut self) -> Option<StreamWriter> {
         let empty = self
             .survivors
@@ -139,38 +141,40 @@ impl StreamPruning {
 /// One stream.
 pub(crate) struct Stream {
     pages: Mutex<Pages>,
-    /// Here while nobody appends.
+    /// The cursor while no transaction appends.
     parked: Mutex<Option<Cursor>>,
-    /// Held by who follows the undo of ended transactions to take it away, be it purge or pruning, so
-    /// that no page goes, and no end changes, under the other. Pruning has that of its survivors, too.
+    /// Held by purge and by pruning while they follow and remove undo of ended transactions.
+    ///
+    /// So neither frees a page or changes an end under the other. Pruning also holds the lock of its survivors'
+    /// stream.
     pub pruning: Mutex<StreamPruning>,
-    /// Whether it takes the survivors of another stream, which prunes it too.
+    /// The stream takes survivors of another stream, and the thread that prunes that one prunes it, too.
     pub apart: AtomicBool,
 }
 
-/// A stream in the hands of a transaction.
+/// A stream to which a transaction appends.
 pub(crate) struct StreamWriter {
     stream: Arc<Stream>,
     cursor: Option<Cursor>,
-    /// Whether it has gone on to another page.
+    /// Whether it has moved on to another page.
     filled_page: bool,
-    /// Only within an operation: a transaction that waits or idles keeps no page in memory.
+    /// Pinned only during an operation: a transaction that waits or idles keeps no page in memory.
     pinned: Option<Pinned>,
-    /// Bytes.
+    /// Bytes appended.
     appended: u64,
-    /// Those of them that were not taken back.
+    /// Bytes appended, without those that `take_back` has given up.
     kept: u64,
-    /// The last of these, in the present page, to which no version's header has ever pointed.
+    /// The last of the kept bytes, in the present page, to which no version's header has pointed.
     unpointed: u64,
 }
 
 impl StreamWriter {
-    /// Goes on where the last writer of the stream ended.
+    /// Continues where the stream's last writer ended.
     pub fn new(stream: Arc<Stream>) -> StreamWriter {
         let mut cursor = stream.parked.lock().take();
         if let Some(cursor) = &mut cursor {
             let pages = stream.pages.lock();
-            // Everything passed by the horizon: nobody follows a pointer to here any more.
+            // The horizon has passed all ends, so no reader follows a pointer to this page.
             if pages.finished.is_empty() {
                 cursor.used = 0;
             }
@@ -186,15 +190,16 @@ impl StreamWriter {
         }
     }
 
-    /// Lets go of the stream, for the next writer.
+    /// Releases the stream for the next writer.
     pub fn keep_detached(mut self) -> Arc<Stream> {
         *self.stream.parked.lock() = self.cursor.take();
         self.stream.apart.store(false, Ordering::Release);
         self.stream
     }
 
-    /// Makes sure that a record of up to `len` bytes can be appended without any I/O or error.
-    /// Called inside the barrier, before a leaf is latched; [`unpin`](Self::unpin) follows.
+    /// Makes room for a record of up to `len` bytes, so that `append` needs no I/O and can't fail.
+    ///
+    /// The caller is inside the barrier and has no leaf latched yet; [`unpin`](Self::unpin) follows.
     pub fn reserve(&mut self, pool: &Arc<PoolWithThreads>, len: usize) -> Result<()> {
         if len > MAX_RECORD {
             return Err(Error::TooLarge(format!(
@@ -210,8 +215,8 @@ impl StreamWriter {
             }),
         };
         let page = pool.pin(cursor.page)?;
-        // The first change of a page may have to save its image for a running checkpoint; that
-        // can fail here, and not any more in `append`.
+        // The first change of a page may have to save its image for a running checkpoint. That can fail here, but
+        // must not fail in `append`.
         page.exclusive().body_mut()?;
         let mut spare = None;
         if is_full(cursor.used, len) {
@@ -261,14 +266,15 @@ impl StreamWriter {
         self.appended
     }
 
-    /// Bytes that stand there: where the next operation begins, should it be taken back.
+    /// Bytes that are kept: the position for `take_back` if the next operation is rolled back.
     pub fn kept(&self) -> u64 {
         self.kept
     }
 
-    /// All was taken back that was done since so many bytes stood there. Of its records those that stand at the end
-    /// of the present page, and that nobody can be on the way to, leave their room to others: who is refused
-    /// again and again in one transaction needs no more pages for it.
+    /// Gives up the records appended since [`StreamWriter::kept`] returned `kept`, because they were rolled back.
+    ///
+    /// Later records overwrite those at the end of the present page to which no version's header has pointed. So a
+    /// transaction whose operations are refused again and again needs no more pages for them.
     pub fn take_back(&mut self, kept: u64) {
         let bytes = self.kept.saturating_sub(kept).min(self.unpointed);
         if is_planted(PlantedFault::KeepTakenBack) {
@@ -281,7 +287,7 @@ impl StreamWriter {
         }
     }
 
-    /// The operation is over: its undo pages may leave memory.
+    /// Unpins the undo pages at the end of the operation, so that they may leave memory.
     pub fn unpin(&mut self) {
         self.pinned = None;
     }
@@ -291,12 +297,12 @@ impl StreamWriter {
         &self.stream
     }
 
-    /// Whether a page has been filled, and another begun.
+    /// Returns whether the writer has filled a page and begun another.
     pub fn has_filled_page(&self) -> bool {
         self.filled_page
     }
 
-    /// The head of the newest end, if it is one of `txid`: to go on with it.
+    /// The undo head of the newest end if that is an end of `txid` to which more can be added.
     pub fn open_end(&self, txid: TxId) -> UndoPtr {
         let pages = self.stream.pages.lock();
         let newest = pages.finished.back().filter(|_| !pages.sealed);
@@ -306,27 +312,29 @@ impl StreamWriter {
             .map_or(UndoPtr::NONE, |last| last.head)
     }
 
-    /// Nothing joins the ends that stand here. Returns the number of the page that is appended to:
-    /// those before it stay as they are.
+    /// Seals the ends in the stream, so that later ends do not join them.
+    ///
+    /// Returns the number of the page to which records are appended; the pages before it do not change any more.
     pub fn seal(&self) -> u64 {
         let mut pages = self.stream.pages.lock();
         pages.sealed = !is_planted(PlantedFault::LosePurgeNotes);
         self.page_number(&pages)
     }
 
-    /// The number of the page in which the newest record stands.
+    /// The number of the page with the newest record.
     fn page_number(&self, pages: &Pages) -> u64 {
         let spare = self.cursor.is_some_and(|cursor| cursor.spare.is_some());
         let count = pages.ids.len() as u64 - u64::from(spare);
         pages.first + count.saturating_sub(1)
     }
 
-    /// Notes the end of the transaction that appended. Inside the barrier, with the end itself.
+    /// Records the end of the transaction that appended. Inside the barrier, together with the end itself.
     pub fn finish(&self, txid: TxId, csn: Csn, head: UndoPtr) {
         let mut pages = self.stream.pages.lock();
         let last_page = self.page_number(&pages);
         let sealed = std::mem::take(&mut pages.sealed);
-        // Purge passes ends one behind the other. Those of survivors come in any order.
+        // Purge passes ends in their order in the stream. Survivors' ends come in any order, so a CSN must not be
+        // below the one before.
         let csn = match pages.finished.back() {
             Some(ends) => csn.max(ends.last.csn),
             None => csn,
@@ -354,7 +362,7 @@ impl StreamWriter {
     }
 }
 
-/// Whether a page of which so many bytes are used takes no record of this length.
+/// Returns whether a page with `used` bytes takes no record of `len` bytes.
 fn is_full(used: usize, len: usize) -> bool {
     used + len > BODY_SIZE || used >= knobs::undo_page_full()
 }
@@ -374,7 +382,7 @@ impl Stream {
         }
     }
 
-    /// Gives its pages, where nobody reads them. Nobody appends to it.
+    /// Gives up the stream's pages if no reader can need them. The caller knows that no transaction appends.
     pub fn trim(&self, freed: &mut Vec<PageId>) {
         let mut pages = self.pages.lock();
         if pages.finished.is_empty() {
@@ -385,10 +393,11 @@ impl Stream {
         }
     }
 
-    /// Where nothing stands in it, neither ends nor survivors, it is to take those of another from now on.
-    /// Whether it is. Of a stream that nobody appends to.
+    /// Makes an empty stream take the survivors of another one; returns whether it was empty.
+    ///
+    /// It is empty without ends and without survivors of its own. The caller knows that no transaction appends.
     pub fn turn_apart(&self) -> bool {
-        // Who prunes it looks whether it is apart once he has it: not before.
+        // A thread that prunes the stream reads `apart` after it has taken this lock, not before.
         let Some(pruning) = self.pruning.try_lock() else {
             return false;
         };
@@ -405,7 +414,7 @@ impl Stream {
         Ok(id)
     }
 
-    /// The oldest end, when the horizon has passed it.
+    /// The oldest end, if the horizon has passed it.
     pub fn oldest_passed(&self, horizon: Csn) -> Option<Finished> {
         let pages = self.pages.lock();
         pages
@@ -415,8 +424,10 @@ impl Stream {
             .filter(|end| end.csn <= horizon)
     }
 
-    /// Drops the oldest end, and frees the pages before it, if it is still `end`: whoever ends in the
-    /// same page joins it, and is not passed yet. Whether it was. Nothing that `horizon` has not passed may go.
+    /// Drops the oldest end and frees the pages before it if the end is still `end`; returns whether it was.
+    ///
+    /// A transaction that ends in the same page joins the end, which the horizon has not passed then. Nothing that
+    /// `horizon` has not passed may be dropped.
     pub fn drop_oldest(
         &self,
         pool: &PoolWithThreads,
@@ -457,13 +468,14 @@ impl Stream {
         Ok(true)
     }
 
-    /// The first page from number `next` on that is full, whose transactions have ended by
-    /// `below`, and that does not go with the horizon at `passed`.
+    /// The first page from number `next` on that is full and whose transactions have ended by `below`.
+    ///
+    /// Skips pages that go anyway because the horizon at `passed` has passed them.
     pub fn full_page(&self, next: &mut u64, passed: Csn, below: Csn) -> Option<FullPage> {
         let pages = self.pages.lock();
         *next = (*next).max(pages.first);
         loop {
-            // Only behind the page of an end are all ended whose undo stands in the one before.
+            // Only if an end is in a later page have all transactions ended that have undo in this page.
             let end = pages
                 .finished
                 .partition_point(|ends| ends.last.last_page <= *next);
@@ -479,7 +491,7 @@ impl Stream {
         }
     }
 
-    /// An ended transaction with undo in page `number` which purge has to look at.
+    /// An ended transaction at which purge must look, and which may have undo in page `number`.
     pub fn end_to_look_at(&self, number: u64) -> Option<Finished> {
         let pages = self.pages.lock();
         let first = pages
@@ -495,7 +507,7 @@ impl Stream {
             .find(|end| !end.head.is_none())
     }
 
-    /// Notes how far an end has been looked at, there and in `end`; false if it is no longer as in `end`.
+    /// Records how far purge has looked at an end, in the stream and in `end`; returns false if the end has changed.
     pub fn set_head(&self, end: &mut Finished, head: UndoPtr) -> bool {
         let mut pages = self.pages.lock();
         let first = pages
@@ -514,7 +526,7 @@ impl Stream {
         true
     }
 
-    /// Takes an emptied page out; false if it has gone already.
+    /// Removes an emptied page from the stream; returns false if it is gone already.
     pub fn remove_page(&self, page: &FullPage) -> bool {
         let mut pages = self.pages.lock();
         let Some(at) = page.number.checked_sub(pages.first) else {
@@ -529,13 +541,13 @@ impl Stream {
         true
     }
 
-    /// One past the number of the last page.
+    /// The number behind that of the last page.
     pub fn end(&self) -> u64 {
         let pages = self.pages.lock();
         pages.first + pages.ids.len() as u64
     }
 
-    /// Pages, and ends not yet passed. Stable while the barrier is closed.
+    /// The pages, and the ends that purge has not passed. They don't change while the barrier is closed.
     pub fn contents(&self) -> (Vec<PageId>, Vec<Finished>) {
         let pages = self.pages.lock();
         (
@@ -544,7 +556,7 @@ impl Stream {
         )
     }
 
-    /// Counts of pages, and of ends not yet passed.
+    /// The numbers of pages, and of ends that purge has not passed.
     pub fn counts(&self) -> (u64, u64) {
         let pages = self.pages.lock();
         let ends = pages.finished.iter().map(|ends| ends.count).sum();

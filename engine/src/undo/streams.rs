@@ -18,7 +18,7 @@ pub(crate) struct UndoStreams {
 #[derive(Default)]
 struct Streams {
     all: Vec<Arc<Stream>>,
-    /// Those nobody appends to; the last one used is used next.
+    /// Streams to which no transaction appends; the one released last is taken first.
     idle: Vec<Arc<Stream>>,
 }
 
@@ -31,7 +31,7 @@ impl Streams {
 }
 
 impl UndoStreams {
-    /// Takes an idle stream, or makes one.
+    /// Takes an idle stream, or makes a new one.
     pub fn acquire(&self) -> StreamWriter {
         let mut state = self.state.lock();
         let stream = state.idle.pop().unwrap_or_else(|| state.add(false));
@@ -39,7 +39,7 @@ impl UndoStreams {
         StreamWriter::new(stream)
     }
 
-    /// Takes an idle stream in which nothing stands, or makes one, for the survivors of another.
+    /// Takes an idle, empty stream, or makes a new one, for the survivors of another stream.
     pub fn acquire_apart(&self) -> StreamWriter {
         let mut state = self.state.lock();
         let looks = !is_planted(PlantedFault::LeaveStreams);
@@ -53,7 +53,7 @@ impl UndoStreams {
         StreamWriter::new(stream)
     }
 
-    /// Gives a stream back. Call [`StreamWriter::finish`] before, when anything was appended.
+    /// Gives a stream back. If anything was appended, [`StreamWriter::finish`] must come before.
     pub fn release(&self, writer: StreamWriter) {
         let stream = writer.keep_detached();
         self.state.lock().idle.push(stream);
@@ -64,7 +64,7 @@ impl UndoStreams {
         self.state.lock().all.clone()
     }
 
-    /// Gives back the pages of streams that nobody uses and nobody reads.
+    /// Frees the pages of idle streams that no reader can need.
     pub fn trim(&self, pool: &PoolWithThreads, reclamation: &UndoReclamation) -> Result<()> {
         let mut freed = Vec::new();
         {

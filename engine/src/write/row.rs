@@ -1,9 +1,9 @@
 //! Row operations: each changes the clustered tree and the secondary trees, and is logged, as one.
 //!
-//! An operation runs inside the barrier, so that a checkpoint sees it whole. When another
-//! transaction's lock is in the way, what was done so far is undone, the barrier is left, and after
-//! the wait the operation starts again: nobody waits with half an operation in the trees. Entries that
-//! a bulk insert defers (`deferred.rs`) are operations of their own.
+//! An operation runs inside the barrier, so that a checkpoint sees all of it or nothing. If another transaction's lock
+//! is in the way, the operation undoes what it has done and leaves the barrier. After the wait it starts again: no
+//! transaction waits with half an operation in the trees. The entries that a bulk insert defers (`deferred.rs`) are
+//! inserted by operations of their own.
 
 mod deferred;
 mod fill;
@@ -27,23 +27,24 @@ use crate::table::open_table::{Table, TableTrees};
 use crate::{fallible, knobs};
 
 impl Transaction {
-    /// Inserts a row, a value for each column.
+    /// Inserts a row, with a value for each column.
     ///
     /// # Errors
-    /// [`Error::Duplicate`] names the unique index in the way ([`Transaction::duplicate_key`]
-    /// has the row in the way); [`Error::Invalid`] a value that does not fit its column;
-    /// [`Error::TooLarge`] a key or row beyond the limits; the errors of waiting for locks.
+    /// [`Error::Duplicate`] names the unique index that has such a row already ([`Transaction::duplicate_key`] has the
+    /// key of that row); [`Error::Invalid`] for a value that does not fit its column; [`Error::TooLarge`] for a key or
+    /// row beyond the limits; the errors of waiting for locks.
     pub fn insert(&mut self, table: &Table, row: &[Value<'_>]) -> Result<()> {
         self.insert_as(table, None, row, RowLock::None)
     }
 
-    /// As [`Transaction::insert`]; a row in the way is locked before [`Error::Duplicate`] is given. For
-    /// whoever is about to change it instead: it is there, and in the way, until the transaction ends.
-    /// Where it is no longer in the way after the wait for it, the new row is inserted.
+    /// As [`Transaction::insert`], but locks a conflicting row before it returns [`Error::Duplicate`].
+    ///
+    /// For callers that then change that row instead: it stays, and stays in conflict, until the transaction ends. If
+    /// it is no longer in conflict after the wait for its lock, the new row is inserted.
     ///
     /// # Errors
-    /// As [`Transaction::insert`]; [`Error::WriteConflict`] when the row in the way was changed after
-    /// the transaction's snapshot.
+    /// As [`Transaction::insert`]; [`Error::WriteConflict`] if the conflicting row was changed after the transaction's
+    /// snapshot.
     pub fn insert_or_lock(
         &mut self,
         table: &Table,
@@ -53,7 +54,7 @@ impl Transaction {
         self.insert_as(table, None, row, lock)
     }
 
-    /// As [`Transaction::insert`], under a clustered key that is known already.
+    /// As [`Transaction::insert`], under a given clustered key.
     pub(crate) fn insert_at(&mut self, table: &Table, key: &[u8], row: &[Value<'_>]) -> Result<()> {
         self.insert_as(table, Some(key), row, RowLock::None)
     }
@@ -100,7 +101,10 @@ impl Transaction {
         Ok(())
     }
 
-    /// Replaces the row with the given clustered key. The new row may have another key.
+    /// Replaces the row with the given clustered key.
+    ///
+    /// The new row may have another key.
+    ///
     /// A column given as [`Value::OutOfRow`] keeps its present value.
     ///
     /// # Errors
@@ -157,17 +161,17 @@ impl Transaction {
         Ok(())
     }
 
-    /// The clustered key of the row last inserted, updated or deleted by this transaction.
+    /// The clustered key of the row that this transaction inserted, updated or deleted last.
     pub fn last_key(&self) -> &[u8] {
         &self.scratch.key
     }
 
-    /// After [`Error::Duplicate`]: the clustered key of the row that was in the way.
+    /// After [`Error::Duplicate`]: the clustered key of the conflicting row.
     pub fn duplicate_key(&self) -> &[u8] {
         &self.scratch.found
     }
 
-    /// Rows that are there are changed with versions: those that follow have them, too.
+    /// Enters a table to change existing rows; ends a fill, since these changes need versions.
     #[inline]
     fn enter_to_change(&mut self, table: &Table) -> Result<usize> {
         if self.filling == table.id() {
@@ -182,9 +186,10 @@ impl Transaction {
         self.used[used].written |= ok;
     }
 
-    /// Runs an operation. What it is refused for, a row in the way or none where one should be,
-    /// the transaction has read by that: it is locked as `lock` says before the error is given. At
-    /// SERIALIZABLE all reads lock.
+    /// Runs an operation, and locks the row for which it is refused.
+    ///
+    /// An operation that is refused, for a conflicting row or a missing one, has read that row: this locks the row as
+    /// `lock` says before it returns the error. At SERIALIZABLE all reads lock.
     #[inline]
     fn lock_what_refused(
         &mut self,
@@ -223,8 +228,9 @@ impl Transaction {
         }
     }
 
-    /// Whether the row of `s.found`, which was in the way in an index and is locked now, still is. Its
-    /// entries are its writer's alone, so that nobody takes them away from here on.
+    /// Whether the row of `s.found`, which was in conflict in an index and is locked now, still is.
+    ///
+    /// Only the row's writer may remove its entries, so no other transaction does so from here on.
     fn is_still_in_the_way(&mut self, table: &Table, index: usize, s: &Scratch) -> Result<bool> {
         let trees = table.trees.load();
         let view = self.tree_txn.latest_view();
@@ -243,7 +249,7 @@ impl Transaction {
         leads.unwrap_or(Ok(false))
     }
 
-    /// Runs an operation until it is done or fails; nothing of a failed one remains.
+    /// Runs an operation until it succeeds or fails; undoes one that fails.
     fn retry_after_waits(
         &mut self,
         table: &Table,
@@ -306,7 +312,7 @@ impl Transaction {
             write_payload(table, row, s)?;
             return self.insert_encoded(table, &trees, row, s);
         }
-        // What was deferred of earlier rows is in, where it had to be: it stays when this row is refused.
+        // Before this savepoint: deferred entries of earlier rows stay if this row is refused.
         let start = self.tree_txn.savepoint();
         if late {
             self.make_room_for_deferred(table)?;
@@ -356,8 +362,8 @@ impl Transaction {
         })
     }
 
-    /// An update whose new row may take values from the old one, in the row or outside: the old row
-    /// is locked and read first.
+    /// An update whose new row may take values from the old one, inside or outside the row: locks and reads the old row
+    /// first.
     fn update_from_old(
         &mut self,
         table: &Table,
@@ -379,7 +385,7 @@ impl Transaction {
         large::bring_inside(trees, &mut old_bytes)?;
         let old = RowRef::new(&table.layout, old_key, &old_bytes)?;
 
-        // Columns given as "outside" are as in the old row, which also gives their key parts.
+        // Columns given as "outside" keep the old row's values, and key parts are made from these.
         if given.len() != table.layout.columns.len() {
             return s.encoder.measure(&table.layout, given);
         }
@@ -393,7 +399,7 @@ impl Transaction {
             table.new_clustered_key(&row, &mut s.key)?;
         }
         if s.key != old_key {
-            // Another row: it shares nothing.
+            // A new key makes another row, which shares no values outside with the old one.
             let mut buffers = Vec::new();
             let old_values = large::values(&table.layout, trees, old, true, &mut buffers)?;
             let row = with_kept(given, &old_values);
@@ -418,7 +424,7 @@ impl Transaction {
         })
     }
 
-    /// Finds values that the new row has in common with the old one, outside of it.
+    /// Finds values outside the row that are the same in the new row and the old one.
     fn share_unchanged(
         &self,
         trees: &TableTrees,
@@ -441,8 +447,9 @@ impl Transaction {
         Ok(())
     }
 
-    /// Lays a row out with values outside as needed, writes those, and fills `s.payload` and
-    /// `s.redo`. With `keep`, those values stand outside already.
+    /// Encodes a row into `s.payload` and `s.redo`; moves values outside if the row is too long, and writes these.
+    ///
+    /// With `keep`, those values are stored outside already.
     fn spill_and_encode(
         &mut self,
         table: &Table,
@@ -455,7 +462,7 @@ impl Transaction {
         s.encoder.begin(row.len());
         if let Some(keep) = keep {
             for (i, at) in keep.iter().enumerate() {
-                // Number 0: "as in the row before".
+                // Id 0 means: as in the row before.
                 s.encoder.outside[i] = at.map(|at| LargeRef { id: 0, len: at.len });
             }
         }
@@ -493,7 +500,7 @@ impl Transaction {
     }
 }
 
-/// A row in which columns given as "outside" have the old row's values.
+/// The new row, with the old row's values for columns given as "outside".
 fn with_kept<'a>(given: &[Value<'a>], old: &[Value<'a>]) -> Row<'a> {
     given
         .iter()
@@ -505,7 +512,7 @@ fn with_kept<'a>(given: &[Value<'a>], old: &[Value<'a>]) -> Row<'a> {
         .collect()
 }
 
-/// Fills `s.payload` with a measured row that has nothing outside.
+/// Writes a measured row without values outside to `s.payload`.
 fn write_payload(table: &Table, row: &[Value<'_>], s: &mut Scratch) -> Result<()> {
     s.redo.clear();
     s.payload.clear();

@@ -1,9 +1,8 @@
 //! The right answers, computed from the generator before anything is measured.
 //!
-//! Whole answers are known by count and sum of fingerprints; a sum over a range of states is the
-//! difference of two running sums. For `LIMIT` queries, where any rows that qualify are right, the
-//! fingerprints of each country's rows are kept sorted, with the state beside them, so that
-//! membership is a binary search.
+//! Count and sum of the fingerprints identify a whole answer. The sum over a range of states is the difference of two
+//! running sums. For `LIMIT` queries any rows that qualify are right. For these, the fingerprints of each country's
+//! rows are sorted, together with the state, so that a binary search tests membership.
 
 use super::generator::{Generator, Row};
 use super::{fingerprint, COUNTRIES, STATES};
@@ -11,15 +10,15 @@ use super::{fingerprint, COUNTRIES, STATES};
 /// The low bits of a packed fingerprint hold the state.
 const STATE_BITS: u64 = 0xff;
 
-/// What is known of the table.
+/// The right answers to all queries on the table.
 #[derive(Debug)]
 pub struct Answers {
     rows: u32,
-    /// By id: the fingerprint of the name.
+    /// The fingerprint of the name, by id.
     names: Vec<u64>,
-    /// By id: the day of birth plus one; 0 is NULL.
+    /// The day of birth plus one, by id; 0 is NULL.
     birth_days: Vec<u16>,
-    /// By country and state: everything up to that state.
+    /// The totals of all states up to a state, by country and state.
     totals: Vec<Totals>,
     countries: Vec<Members>,
     first_birth_day: Option<u16>,
@@ -38,14 +37,14 @@ pub struct Totals {
     pub states: u64,
 }
 
-/// The rows of a country, for questions of membership.
+/// The packed fingerprints of a country's rows, sorted for the test of membership.
 #[derive(Debug, Default)]
 struct Members {
     names: Vec<u64>,
     cities: Vec<u64>,
 }
 
-/// A string column that membership is asked of.
+/// A string column for which membership is tested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Strings {
     /// `name`
@@ -55,7 +54,9 @@ pub enum Strings {
 }
 
 impl Answers {
-    /// Computes the answers. `progress` is told the rows done so far.
+    /// Computes the answers.
+    ///
+    /// Calls `progress` with the number of rows done so far.
     #[must_use]
     pub fn compute(generator: &Generator, mut progress: impl FnMut(u32)) -> Self {
         let rows = generator.rows();
@@ -136,7 +137,7 @@ impl Answers {
         let from = usize::try_from(first.max(1) - 1).ok()?;
         let to = usize::try_from(last.min(self.rows)).ok()?;
         let days = self.birth_days.get(from..to)?;
-        // NULL is 0, which wrapping makes the largest, so that the loop has no branch.
+        // NULL is 0. The wrapping subtraction makes 0 the largest value, so that the loop has no branch.
         let minimum = days.iter().map(|day| day.wrapping_sub(1)).min()?;
         (minimum != u16::MAX).then_some(minimum)
     }

@@ -1,27 +1,27 @@
-//! Whether an answer is right.
+//! The check of whether an answer is right.
 //!
-//! A [`Check`] takes the rows of one answer and is then asked for its verdict. Rows may come in any
-//! order; with `LIMIT` and no `ORDER BY` any rows that qualify are right, as long as there are as
-//! many as there can be and none more often than it exists.
+//! A [`Check`] takes the rows of one answer and then returns its verdict. Rows may come in any order. With `LIMIT` and
+//! no `ORDER BY`, any rows that qualify are right. But there must be as many as the limit and the table allow, and no
+//! row more often than it exists.
 
 use super::answers::{Answers, Strings};
 use super::queries::{Column, Query};
 use super::{fingerprint, generator, STATES};
 use crate::engines::{Datum, RowSink, Value};
 
-/// Takes the rows of one answer at a time.
+/// Checks answers, one after another.
 #[derive(Debug)]
 pub struct Check<'a> {
     answers: &'a Answers,
     query: Query,
     count: u64,
     sum: u64,
-    /// The values themselves, for queries whose answer can't be known by its sum.
+    /// The values of the answer, for queries whose answers are not determined by a sum.
     values: Vec<u64>,
     malformed: bool,
 }
 
-/// The form of NULL among values.
+/// The number for NULL among the values.
 const NULL: u64 = u64::MAX;
 
 impl<'a> Check<'a> {
@@ -46,10 +46,10 @@ impl<'a> Check<'a> {
         self.malformed = false;
     }
 
-    /// Whether the rows taken since [`Self::begin`] are a right answer.
+    /// Checks the rows taken since [`Self::begin`].
     ///
     /// # Errors
-    /// What is wrong, for people.
+    /// Text that says what is wrong.
     pub fn verdict(&mut self, given: &[Datum]) -> Result<(), String> {
         if self.malformed {
             return Err("a value has the wrong type".to_owned());
@@ -267,7 +267,7 @@ mod tests {
             .collect()
     }
 
-    /// A right answer, as text, found by looking at every row.
+    /// Returns a right answer as text, found by a scan of all rows.
     fn answer(rows: &[Row], query: Query, given: &[u32]) -> Vec<Option<String>> {
         let by_id: Vec<&Row> = rows
             .iter()
@@ -317,7 +317,7 @@ mod tests {
         }
     }
 
-    /// Parameters of a query, drawn as the workload's file says.
+    /// Parameters of a query, drawn as the workload's file defines them.
     fn drawn(query: Query, count: usize) -> Vec<Vec<u32>> {
         let workload = workload(ROWS.into());
         let place = Query::ALL.iter().position(|other| *other == query);

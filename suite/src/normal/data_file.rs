@@ -6,8 +6,9 @@ use std::io::Write;
 
 use super::generator::{date, Generator, Row};
 
-/// Writes every row to `out` and returns their number; `goes_on` is asked now and then, and `None` means
-/// that it was not to.
+/// Writes every row to `out` and returns their number.
+///
+/// Calls `goes_on` every 10,000 rows. Returns `None` when `goes_on` returns false.
 ///
 /// # Errors
 /// When `out` fails.

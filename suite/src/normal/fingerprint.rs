@@ -1,6 +1,6 @@
-//! Values as 64-bit numbers, so that answers can be compared by sums.
+//! Fingerprints: 64-bit numbers for values, so that sums compare answers.
 //!
-//! Adding up the fingerprints of the rows gives a checksum that does not depend on their order.
+//! The sum of the rows' fingerprints is a checksum that does not depend on their order.
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -10,8 +10,9 @@ pub fn of_text(text: &[u8]) -> u64 {
     xxh3_64(text)
 }
 
-/// The fingerprint of a whole number, mixed so that sums of different numbers differ (the finaliser
-/// of `SplitMix64`, by Sebastiano Vigna).
+/// The fingerprint of a whole number, by the finaliser of `SplitMix64` (Sebastiano Vigna).
+///
+/// It mixes the bits, so that sums of different numbers differ.
 #[must_use]
 pub fn of_number(number: u64) -> u64 {
     let mut x = number.wrapping_add(0x9e37_79b9_7f4a_7c15);

@@ -1,24 +1,24 @@
 //! The rows of table `normal`.
 //!
-//! Each row has a random stream of its own: `ChaCha8` (Bernstein's `ChaCha` with eight rounds, as
-//! crate `rand_chacha` gives it, whose output is the same on every platform) keyed by the seed, with
-//! the row's id as the stream number. So row `id` can be computed without the rows before it, and
-//! the same seed gives the same table everywhere. A row takes [`BYTES_PER_ROW`] bytes from its
-//! stream and reads its fields from fixed places in them.
+//! Each row has a random stream of its own. The stream is `ChaCha8`: Bernstein's `ChaCha` with eight rounds, from crate
+//! `rand_chacha`, whose output is the same on every platform. Its key is the seed, and its stream number is the row's
+//! id. So row `id` can be computed without the rows before it, and the same seed gives the same table everywhere. A row
+//! takes [`BYTES_PER_ROW`] bytes from its stream and reads its fields from fixed places in them.
 
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 
 use super::{COUNTRIES, STATES};
 
-/// The random bytes of a row.
+/// The number of random bytes of a row.
 const BYTES_PER_ROW: usize = 384;
 
-/// Letters that random words are made of: 32, so that one byte gives one; vowels stand twice so that
-/// the words look less strange.
+/// The 32 letters of random words: 32, so that one byte gives one letter.
+///
+/// The vowels are in it twice, so that the words look less strange.
 const LETTERS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyzaeioue";
 
-/// Letters and digits of passwords: 64.
+/// The 64 letters and digits of passwords.
 const PASSWORD: &[u8; 64] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789./";
 
 /// Mail hosts.
@@ -33,7 +33,7 @@ const HOSTS: [&str; 8] = [
     "@letters.example.org",
 ];
 
-/// Days of birth are this many days from 1940-01-01 on, so up to the end of 2004.
+/// The number of days of birth, from 1940-01-01 to the end of 2004.
 pub const BIRTH_DAYS: u16 = 23_742;
 
 /// One row out of this many has no day of birth.
@@ -46,7 +46,9 @@ pub struct Generator {
     rows: u32,
 }
 
-/// A row. It is filled again and again, so that no row costs an allocation.
+/// A row.
+///
+/// A caller fills the same `Row` again and again, so that no row costs an allocation.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Row {
     /// The primary key.
@@ -112,8 +114,8 @@ impl Generator {
 
         row.email.clear();
         source.word(3, 18, false, &mut row.email);
-        // The id, scattered by an odd factor (so no two are the same) and written in base 36, makes
-        // the address unique and lets ids that follow each other lie far apart in the index.
+        // The odd factor scatters the ids, so that ids that follow each other are far apart in the index. No two
+        // products are equal, so the address is unique.
         row.email.push('.');
         base36(id.wrapping_mul(0x9E37_79B1), &mut row.email);
         let host = source.below(8) as usize;
@@ -158,8 +160,9 @@ impl Source<'_> {
         byte
     }
 
-    /// A number below `bound`, by Lemire's multiplication (its bias, at most `bound` in 2³², does not
-    /// matter here).
+    /// Returns a number below `bound`, by Lemire's multiplication.
+    ///
+    /// Its bias, at most `bound` in 2³², does not matter here.
     fn below(&mut self, bound: u32) -> u32 {
         let random = u32::from_le_bytes([self.byte(), self.byte(), self.byte(), self.byte()]);
         let scaled = (u64::from(random) * u64::from(bound)) >> 32;
@@ -186,7 +189,7 @@ impl Source<'_> {
 
 fn digits(number: u32, into: &mut String) {
     use std::fmt::Write as _;
-    // Writing to memory does not fail.
+    // A write to memory does not fail.
     let _ = write!(into, "{number}");
 }
 
@@ -210,7 +213,7 @@ fn base36(mut number: u32, into: &mut String) {
 pub fn date(days: u16) -> (u16, u8, u8) {
     use jiff::{civil, ToSpan as _};
     let first = civil::date(1940, 1, 1);
-    // All the days there are lie far within the calendar's bounds.
+    // All days of birth are far within the calendar's bounds.
     let date = first.checked_add(i64::from(days).days()).unwrap_or(first);
     (
         u16::try_from(date.year()).unwrap_or(0),
@@ -246,8 +249,7 @@ mod tests {
 
     #[test]
     fn output_is_the_same_everywhere_and_for_ever() {
-        // Taken down when the generator was written. If this changes, results before and after can't
-        // be compared, so it must not.
+        // Recorded when the generator was written. It must not change, or results before and after can't be compared.
         let mut sum = 0_u64;
         let mut row = Row::default();
         let generator = Generator::new(1, 1_000_000);

@@ -1,9 +1,9 @@
 //! The workload on table `normal`: a user-account table and thirteen read queries, as published in
 //! the engine comparisons of 2007 to 2010.
 //!
-//! A row is a pure function of seed and id ([`generator`]), so the right answer to every query can
-//! be computed beforehand ([`answers`]) and every answer that a server gives is checked against it. The
-//! table's definition and the queries themselves are in `workloads/normal.toml`.
+//! A row is a pure function of seed and id ([`generator`]). So the suite computes the right answer to every query
+//! beforehand ([`answers`]) and checks every answer of a server against it. The table's definition and the queries are
+//! in `workloads/normal.toml`.
 
 pub mod answers;
 pub mod check;
@@ -12,10 +12,10 @@ pub mod fingerprint;
 pub mod generator;
 pub mod queries;
 
-/// Countries: `country_id` is 1 to this.
+/// The number of countries: `country_id` is 1 to this.
 pub const COUNTRIES: u16 = 200;
 
-/// States of each country: `state_id` is 1 to this.
+/// The number of states of each country: `state_id` is 1 to this.
 pub const STATES: u8 = 50;
 
 pub use answers::Answers;

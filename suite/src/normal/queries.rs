@@ -24,7 +24,7 @@ pub enum Query {
     ReadFts,
 }
 
-/// What an answer is made of.
+/// The values that an answer consists of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Column {
     /// Strings: names.
@@ -40,7 +40,7 @@ pub enum Column {
 }
 
 impl Query {
-    /// All of them, in the order they are shown.
+    /// All queries, in the order in which they are shown.
     pub const ALL: [Self; 13] = [
         Self::ReadPkPoint,
         Self::ReadKeyPoint,
@@ -57,7 +57,7 @@ impl Query {
         Self::ReadFts,
     ];
 
-    /// Its published name.
+    /// The query's published name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -77,10 +77,10 @@ impl Query {
         }
     }
 
-    /// The query of this name; upper or lower case.
+    /// Returns the query of this name, in upper or lower case.
     ///
     /// # Errors
-    /// [`SuiteError::Usage`] with the names there are.
+    /// [`SuiteError::Usage`], which lists all names.
     pub fn parse(name: &str) -> Result<Self> {
         Self::ALL
             .into_iter()
@@ -93,7 +93,7 @@ impl Query {
             })
     }
 
-    /// What its answer is made of.
+    /// The values that the query's answer consists of.
     #[must_use]
     pub fn column(self) -> Column {
         match self {
@@ -109,7 +109,7 @@ impl Query {
         }
     }
 
-    /// Its `LIMIT`.
+    /// The query's `LIMIT`.
     #[must_use]
     pub fn limit(self) -> Option<usize> {
         match self {

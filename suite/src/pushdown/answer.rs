@@ -1,4 +1,4 @@
-//! Answers to a query, and whether two of them are as good as each other.
+//! Answers to a query, and the check that two of them are equally right.
 
 use mysql::prelude::Queryable;
 use mysql::{Conn, Params, Row, Value};
@@ -6,10 +6,10 @@ use mysql::{Conn, Params, Row, Value};
 use super::queries::Query;
 use crate::error::{Result, StatementContext};
 
-/// An answer, or the number of an error.
+/// An answer, or an error's number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// The rows in no order, and as they came the columns that they were to be ordered by.
+    /// The sorted rows; and the columns to order by, in the order in which they came.
     Rows(Vec<String>, Vec<String>),
     Error(u16),
 }
@@ -18,7 +18,7 @@ fn text_of(values: &[Value]) -> String {
     let values: Vec<String> = values
         .iter()
         .map(|value| match value {
-            // Bytes that are no text stay apart from each other.
+            // Bytes that are no valid text are written as SQL, so that different bytes stay different.
             Value::Bytes(bytes) => match std::str::from_utf8(bytes) {
                 Ok(text) => text.to_owned(),
                 Err(_) => value.as_sql(false),
@@ -29,7 +29,9 @@ fn text_of(values: &[Value]) -> String {
     values.join("\t")
 }
 
-/// What came of a statement whose rows are ordered by the first `ordered` columns.
+/// Converts a statement's result into an answer.
+///
+/// The rows are ordered by the first `ordered` columns.
 fn answer(
     rows: std::result::Result<Vec<Row>, mysql::Error>,
     sql: &str,
@@ -52,7 +54,7 @@ fn answer(
     }
 }
 
-/// A constant as the client sends it.
+/// Converts a constant into the value that the client sends.
 fn parameter(constant: &str) -> Value {
     if constant == "NULL" {
         return Value::NULL;
@@ -66,16 +68,16 @@ fn parameter(constant: &str) -> Value {
     Value::Bytes(constant.trim_matches('\'').as_bytes().to_vec())
 }
 
-/// Asks a query as text. The answer is in the order of its first `ordered` columns.
+/// Sends a query as text; the answer is ordered by its first `ordered` columns.
 ///
 /// # Errors
-/// When the server does not answer; that it refuses is an answer.
+/// When the server does not answer. An error from the server is an answer.
 pub(crate) fn text(connection: &mut Conn, sql: &str, ordered: usize) -> Result<Answer> {
     let rows = connection.query(sql);
     answer(rows, sql, ordered)
 }
 
-/// Asks a query with `?` for its constants. As [`text`].
+/// Sends a query as a prepared statement with its constants, else like [`text`].
 ///
 /// # Errors
 /// As [`text`].
@@ -95,7 +97,7 @@ pub(crate) fn prepared(
     answer(rows, sql, ordered)
 }
 
-/// Whether two answers to a query are as good as each other.
+/// Returns whether two answers to a query are equally right.
 pub(crate) fn agree(query: &Query, one: &Answer, other: &Answer, all: Option<&Answer>) -> bool {
     match (&query.whole, one, other, all) {
         (
@@ -105,7 +107,7 @@ pub(crate) fn agree(query: &Query, one: &Answer, other: &Answer, all: Option<&An
             Some(Answer::Rows(all, _)),
         ) => {
             let among = |rows: &[String]| {
-                // Both are sorted.
+                // Both lists are sorted, so one iterator over `all` is enough.
                 let mut all = all.iter();
                 rows.iter().all(|row| all.any(|other| other == row))
             };
@@ -115,7 +117,7 @@ pub(crate) fn agree(query: &Query, one: &Answer, other: &Answer, all: Option<&An
     }
 }
 
-/// An answer in a few words.
+/// Describes an answer in a few words.
 pub(crate) fn brief(answer: &Answer) -> String {
     match answer {
         Answer::Error(number) => format!("error {number}"),
@@ -126,7 +128,7 @@ pub(crate) fn brief(answer: &Answer) -> String {
     }
 }
 
-/// What one answer has, and the other has not.
+/// Describes the rows that only one of two answers has.
 pub(crate) fn difference(wanted: &Answer, got: &Answer) -> String {
     let (Answer::Rows(some, _), Answer::Rows(others, _)) = (wanted, got) else {
         return format!("{}, not {}", brief(got), brief(wanted));
@@ -144,7 +146,7 @@ pub(crate) fn difference(wanted: &Answer, got: &Answer) -> String {
     )
 }
 
-/// Rows that only one of two answers has, both in order.
+/// Returns the rows that `one` has and `other` lacks, counting duplicates.
 fn only_in(one: &[String], other: &[String]) -> Vec<String> {
     let mut left: Vec<&String> = other.iter().collect();
     let mut only = Vec::new();
@@ -163,7 +165,7 @@ fn only_in(one: &[String], other: &[String]) -> Vec<String> {
 mod tests {
     use super::*;
 
-    /// An answer that was ordered by its first columns, if `order` says so.
+    /// An answer whose rows came in the order `order`, if `order` is not empty.
     fn in_order(rows: &[&str], order: &[&str]) -> Answer {
         let owned = |rows: &[&str]| rows.iter().map(|row| (*row).to_owned()).collect();
         Answer::Rows(owned(rows), owned(order))

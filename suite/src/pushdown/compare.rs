@@ -1,4 +1,4 @@
-//! Asking the three of everything, and comparing what they say.
+//! Sends each query to the three systems and compares their answers.
 
 use std::fmt;
 
@@ -20,48 +20,48 @@ use crate::engines::Engine;
 use crate::error::{Result, StatementContext, SuiteError};
 use crate::runner::interrupt;
 
-/// Queries between two changes of the tables.
+/// Number of queries between two batches of changes.
 const BETWEEN_CHANGES: u64 = 25;
-/// Differences after which nothing more is asked.
+/// The comparison ends after this many differences.
 const MOST_DIFFERENCES: usize = 10;
-/// One in so many queries must be run by the engine, or the comparison says nothing.
+/// At least one query in this many must run inside the engine, or the comparison does not hold.
 const LEAST_SHARE: u64 = 5;
-/// One in so many queries is a join.
+/// One query in this many is a join.
 const JOINS: u32 = 5;
-/// See [`LEAST_SHARE`], of joins.
+/// As [`LEAST_SHARE`], for joins.
 const LEAST_SHARE_OF_JOINS: u64 = 10;
 
-/// How many queries, and which.
+/// The number of queries, and the seed.
 #[derive(Debug, Clone, Copy)]
 pub struct Request {
-    /// Queries.
+    /// The number of queries.
     pub queries: u64,
-    /// Of tables, queries and changes.
+    /// The seed of tables, queries and changes.
     pub seed: u64,
 }
 
-/// What came of it.
+/// The outcome of a comparison.
 #[derive(Debug, Clone, Default)]
 pub struct Outcome {
-    /// Queries asked of all three.
+    /// Queries sent to all three systems.
     pub queries: u64,
-    /// Of these, how many the engine ran itself.
+    /// Number of these queries that the engine ran itself.
     pub pushed: u64,
     /// Queries of two tables.
     pub joins: u64,
-    /// Of these, how many the engine ran itself.
+    /// Number of these joins that the engine ran itself.
     pub pushed_joins: u64,
-    /// Answers that were errors, the same one from all three.
+    /// Answers that were the same error from all three systems.
     pub errors: u64,
-    /// Rows of Peregrine's answers.
+    /// Rows of `InnoDB`'s answers.
     pub rows: u64,
     seed: u64,
-    /// Queries with answers that differ.
+    /// Queries whose answers differ.
     pub different: Vec<String>,
 }
 
 impl Outcome {
-    /// Whether all answers were the same, and enough of the statements were run by the engine.
+    /// Returns whether all answers were the same and the engine ran enough of the statements.
     #[must_use]
     pub fn held(&self) -> bool {
         self.different.is_empty()
@@ -111,7 +111,7 @@ impl Side {
         Ok(side)
     }
 
-    /// Runs a statement whose rows, if any, are of no interest.
+    /// Runs a statement and drops its rows, if any.
     fn change(&mut self, statement: &str) -> Result<()> {
         self.connection.query_drop(statement).running(statement)
     }
@@ -157,7 +157,7 @@ pub fn run(request: &Request, server: &Hosted, mut told: impl FnMut(&str)) -> Re
             return Err(SuiteError::Interrupted);
         }
         if outcome.queries.is_multiple_of(BETWEEN_CHANGES) {
-            // Every other batch reads what its own transaction has changed and not committed.
+            // About every other batch reads its own transaction's uncommitted changes.
             let mut statements = vec![if within { "ROLLBACK" } else { "COMMIT" }.to_owned()];
             within = dice.below(2) == 0;
             if within {
@@ -190,7 +190,7 @@ pub fn run(request: &Request, server: &Hosted, mut told: impl FnMut(&str)) -> Re
     Ok(outcome)
 }
 
-/// Asks all, and tells whether the engine runs the query itself.
+/// Sends a query to all systems and returns whether the engine runs it itself.
 fn ask(
     query: &Query,
     innodb: &mut Side,

@@ -1,4 +1,4 @@
-//! Generated SELECTs of two tables: rows of the one, and for each the row of the other that has its key.
+//! Generated SELECTs of two tables: rows of one, and for each the row of the other table with its key.
 
 use super::queries::{
     any_column, columns_of_a_key, comparison, expression, order, Condition, Query,
@@ -6,10 +6,12 @@ use super::queries::{
 use super::tables::TABLES;
 use crate::dice::Dice;
 
-/// The tables with a clustered key, by their place among all, and the key's columns.
+/// The tables with a clustered key, by index into all tables, and the key's columns.
 const LOOKED_UP: [(usize, &[&str]); 3] = [(0, &["id"]), (1, &["w", "id"]), (2, &["a", "id"])];
 
-/// What the rows' keys must be; now and then of another column, to which the engine has no key.
+/// Returns equalities for all columns of the key.
+///
+/// Some compare with another column, for which the engine has no key.
 fn equalities(dice: &mut Dice, key: &[&str]) -> Vec<Condition> {
     let mut all: Vec<Condition> = key
         .iter()
@@ -29,7 +31,7 @@ fn equalities(dice: &mut Dice, key: &[&str]) -> Vec<Condition> {
     all
 }
 
-/// Some query.
+/// Returns a random query.
 #[must_use]
 pub fn join(dice: &mut Dice) -> Query {
     let (outer, outer_keys) = TABLES[dice.below(TABLES.len() as u32) as usize];

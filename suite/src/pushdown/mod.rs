@@ -1,5 +1,7 @@
-//! Generated SELECTs, each asked of `InnoDB`, of Peregrine with statements run inside the engine, and of
-//! Peregrine with the server running them: the three answers must be the same.
+//! Generated SELECTs.
+//!
+//! Each runs on `InnoDB`, on Peregrine with statements run inside the engine, and on Peregrine with the server running
+//! them. The three answers must be the same.
 
 pub(crate) mod answer;
 mod compare;

@@ -1,32 +1,33 @@
-//! Generated SELECTs of one table, and what those of two are made of, too.
+//! Generated SELECTs of one table, and the parts that SELECTs of two tables share with them.
 
 use super::tables::{
     Column, Kind, COLUMNS, TABLES, {self},
 };
 use crate::dice::Dice;
 
-/// A statement, and how its answers are compared.
+/// A statement and how its answers are compared.
 #[derive(Debug, Clone)]
 pub struct Query {
-    /// As SQL, with its constants in place.
+    /// The SQL text with the constants in place.
     pub text: String,
-    /// As SQL with `?` for its constants, and these.
+    /// The SQL text with `?` for the constants, and the constants.
     pub prepared: (String, Vec<String>),
-    /// Both without LIMIT, where that leaves a choice: the answer is as long as any other, and its rows
-    /// are among the rows of these.
+    /// Both texts without LIMIT, where LIMIT leaves a choice of rows.
+    ///
+    /// An answer is right if its length is that of any other answer and all its rows are among the rows without LIMIT.
     pub whole: Option<(String, String)>,
-    /// By so many columns in front of its select list the answer is in order.
+    /// The number of leading columns of the select list by which the answer is ordered.
     pub ordered: usize,
 }
 
-/// A condition with `?` for its constants, and these.
+/// A condition with `?` for its constants, and the constants.
 pub(crate) type Condition = (String, Vec<String>);
 
 pub(crate) fn any_column(dice: &mut Dice) -> Column {
     COLUMNS[dice.below(COLUMNS.len() as u32) as usize]
 }
 
-/// A constant to compare a column with: mostly of its own kind.
+/// Returns a constant to compare a column with, mostly of the column's kind.
 fn constant(dice: &mut Dice, column: Column) -> String {
     match dice.below(70) {
         0 => "NULL".to_owned(),
@@ -40,7 +41,7 @@ fn constant(dice: &mut Dice, column: Column) -> String {
     }
 }
 
-/// The columns in front of a key, for conditions that a key can serve.
+/// Returns the first columns of a key, for conditions that the key can serve.
 pub(crate) fn columns_of_a_key(dice: &mut Dice, keys: &str) -> Vec<Column> {
     let lists: Vec<&str> = keys
         .split('(')
@@ -60,7 +61,7 @@ pub(crate) fn columns_of_a_key(dice: &mut Dice, keys: &str) -> Vec<Column> {
     columns.into_iter().take(used).collect()
 }
 
-/// A condition on one column of the table that `of` names.
+/// Returns a condition on one column of the table with the prefix `of`.
 pub(crate) fn comparison(dice: &mut Dice, of: &str, column: Column, equal: bool) -> Condition {
     let name = format!("{of}{}", column.name);
     let value = |dice: &mut Dice| constant(dice, column);
@@ -68,8 +69,8 @@ pub(crate) fn comparison(dice: &mut Dice, of: &str, column: Column, equal: bool)
     match dice.below(if equal { 3 } else { 14 }) {
         0..=2 => (format!("{name} = ?"), vec![value(dice)]),
         3..=7 => {
-            // Of one kind: between a word and a number the server's answer depends on its plan,
-            // whatever the engine.
+            // Both bounds are of the column's kind. Between a word and a number the server's answer depends on its
+            // plan, whatever the engine.
             let own = |dice: &mut Dice| tables::value(dice, column.kind);
             let (low, high) = match dice.below(10) {
                 0 => {
@@ -97,7 +98,7 @@ pub(crate) fn comparison(dice: &mut Dice, of: &str, column: Column, equal: bool)
 fn condition(dice: &mut Dice, keys: &str) -> Condition {
     let mut parts = Vec::new();
     let mut constants = Vec::new();
-    // Some are about no key, and some about more than one.
+    // Some conditions use any column, and not the columns of a key.
     let columns = match dice.below(6) {
         0 => vec![any_column(dice)],
         _ => columns_of_a_key(dice, keys),
@@ -128,7 +129,7 @@ fn aggregate(dice: &mut Dice) -> String {
     match dice.below(if adds { 7 } else { 4 }) {
         0 => "COUNT(*)".to_owned(),
         1 => format!("COUNT({name})"),
-        // Which of equal words is the minimum depends on the order.
+        // MIN or MAX of equal words may return any of them, depending on the order of the rows.
         2 if column.kind != Kind::Word => format!("MIN({name})"),
         3 if column.kind != Kind::Word => format!("MAX({name})"),
         4 | 5 => format!("SUM({name})"),
@@ -137,7 +138,7 @@ fn aggregate(dice: &mut Dice) -> String {
     }
 }
 
-/// Columns to order by: those of a key, of which no two values are equal that differ.
+/// Returns columns of a key to order by, without words and doubles: two of their values can compare equal and differ.
 pub(crate) fn order(dice: &mut Dice, keys: &str) -> Vec<String> {
     let columns = columns_of_a_key(dice, keys);
     let skipped = dice.below(columns.len() as u32) as usize;
@@ -149,7 +150,7 @@ pub(crate) fn order(dice: &mut Dice, keys: &str) -> Vec<String> {
         .collect()
 }
 
-/// An item of a select list, about the table that `of` names.
+/// Returns an item of a select list, about the table with the prefix `of`.
 pub(crate) fn expression(dice: &mut Dice, of: &str) -> String {
     let name = format!("{of}{}", any_column(dice).name);
     match dice.below(10) {
@@ -161,7 +162,7 @@ pub(crate) fn expression(dice: &mut Dice, of: &str) -> String {
     }
 }
 
-/// A text with `?` for its constants, with these in their places.
+/// Puts the constants in place of each `?` of a text.
 pub(crate) fn put(sql: &str, constants: &[String]) -> String {
     let mut text = String::new();
     let mut values = constants.iter();
@@ -177,7 +178,7 @@ pub(crate) fn put(sql: &str, constants: &[String]) -> String {
     text
 }
 
-/// Some query.
+/// Returns a random query.
 #[must_use]
 pub fn query(dice: &mut Dice) -> Query {
     let (table, keys) = TABLES[dice.below(TABLES.len() as u32) as usize];
@@ -193,7 +194,7 @@ pub fn query(dice: &mut Dice) -> Query {
         .collect();
     let group =
         (aggregates && dice.below(8) == 0).then(|| ["a", "b"][dice.below(2) as usize].to_owned());
-    // Without an order of their own rows, and groups, come as the plan has it.
+    // Without ORDER BY, the order of rows and groups depends on the plan.
     let order = match (&group, dice.below(3)) {
         (None, 0) if !aggregates => order(dice, keys),
         (Some(group), 0 | 1) => vec![group.clone()],
@@ -231,7 +232,7 @@ pub fn query(dice: &mut Dice) -> Query {
 }
 
 impl Query {
-    /// A statement with `?` for its constants, without LIMIT, in the order of its first `ordered` columns.
+    /// A statement with `?` for its constants and without LIMIT, ordered by its first `ordered` columns.
     pub(crate) fn new(sql: String, constants: Vec<String>, ordered: usize) -> Self {
         Query {
             text: put(&sql, &constants),
@@ -241,14 +242,14 @@ impl Query {
         }
     }
 
-    /// Limits it to some of its rows.
+    /// Adds a LIMIT.
     pub(crate) fn limit(&mut self, limit: &str) {
         let whole = (self.text.clone(), self.prepared.0.clone());
         *self = self.clone().with(&format!(" LIMIT {limit}"));
         self.whole = Some(whole);
     }
 
-    /// With something behind it.
+    /// Appends SQL text.
     fn with(mut self, behind: &str) -> Self {
         self.text.push_str(behind);
         self.prepared.0.push_str(behind);

@@ -1,30 +1,30 @@
-//! The tables of the generated queries: every kind of column and key, filled by chance.
+//! The tables of the generated queries, with every kind of column and key and random rows.
 
 use crate::dice::Dice;
 
-/// Rows of each table at the beginning.
+/// The number of rows that are inserted into each table at the beginning.
 pub const ROWS: u32 = 2_000;
-/// Keys lie between these.
+/// The lowest key.
 pub const LEAST: i64 = -100;
-/// See [`LEAST`].
+/// The highest key.
 pub const MOST: i64 = 5_000;
 
 /// How the values of a column are made and written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// A whole number between these.
+    /// A whole number between these bounds, both included.
     Integer(i64, i64),
-    /// The largest numbers that there are.
+    /// A number near the largest of `u64` or `i64`, or a small one.
     Huge,
-    /// A short word in mixed case, some with spaces behind.
+    /// A short word in mixed case; some end with a space.
     Word,
     /// A date.
     Date,
     /// A date with a time.
     Time,
-    /// A number with two places behind the point.
+    /// A number with two digits behind the point.
     Decimal,
-    /// A floating number.
+    /// A floating-point number.
     Double,
 }
 
@@ -35,7 +35,7 @@ pub struct Column {
     pub name: &'static str,
     /// Its definition, behind the name.
     pub definition: &'static str,
-    /// What it has.
+    /// The kind of its values.
     pub kind: Kind,
     /// Whether it may be NULL.
     pub nullable: bool,
@@ -55,7 +55,7 @@ const fn column(
     }
 }
 
-/// The columns of all tables: they differ in their keys.
+/// The columns of all tables; the tables differ in their keys.
 pub const COLUMNS: [Column; 12] = [
     column("id", "INT NOT NULL", Kind::Integer(LEAST, MOST), false),
     column(
@@ -82,7 +82,7 @@ pub const COLUMNS: [Column; 12] = [
     column("r", "INT NULL", Kind::Integer(LEAST, MOST), true),
 ];
 
-/// The tables: their names, and their keys.
+/// The tables: their names and their keys.
 pub const TABLES: [(&str, &str); 4] = [
     (
         "numbered",
@@ -102,7 +102,7 @@ pub const TABLES: [(&str, &str); 4] = [
     ),
 ];
 
-/// Makes the tables of an engine in the connection's schema.
+/// Returns the statements that create an engine's tables in the connection's schema.
 #[must_use]
 pub fn definitions(engine: &str) -> Vec<String> {
     let columns: Vec<String> = COLUMNS
@@ -120,7 +120,7 @@ pub fn definitions(engine: &str) -> Vec<String> {
         .collect()
 }
 
-/// A value for a column, as SQL has it.
+/// Returns a random value for a column, as SQL text.
 #[must_use]
 pub fn value(dice: &mut Dice, kind: Kind) -> String {
     match kind {
@@ -150,12 +150,12 @@ pub fn value(dice: &mut Dice, kind: Kind) -> String {
             dice.below(24)
         ),
         Kind::Decimal => format!("{}.{:02}", dice.between(-999, 9_999), dice.below(100)),
-        // Sums of quarters are the same in every order.
+        // Quarters add up exactly, so a sum is the same in every order.
         Kind::Double => format!("{}", dice.between(-400, 400) as f64 / 4.0),
     }
 }
 
-/// A row, as SQL has it.
+/// Returns a random row, as SQL text.
 #[must_use]
 pub fn row(dice: &mut Dice) -> String {
     let values: Vec<String> = COLUMNS
@@ -171,7 +171,7 @@ pub fn row(dice: &mut Dice) -> String {
     format!("({})", values.join(", "))
 }
 
-/// Statements that fill the tables.
+/// Returns the statements that fill the tables.
 #[must_use]
 pub fn filling(dice: &mut Dice) -> Vec<String> {
     let mut statements = Vec::new();
@@ -188,7 +188,7 @@ pub fn filling(dice: &mut Dice) -> Vec<String> {
     statements
 }
 
-/// A statement that changes rows of one table, the same ones wherever it runs.
+/// Returns a statement that changes rows of one table, the same rows on every engine.
 #[must_use]
 pub fn change(dice: &mut Dice) -> String {
     let (table, _) = TABLES[dice.below(TABLES.len() as u32) as usize];
@@ -201,7 +201,7 @@ pub fn change(dice: &mut Dice) -> String {
             format!("INSERT IGNORE INTO {table} VALUES {}", rows.join(", "))
         }
         _ => {
-            // No column of a unique key: which rows would be in the way depends on the order.
+            // Not a column of a unique key: the rows that conflict would depend on the order of the updates.
             let column = COLUMNS[6 + dice.below(6) as usize];
             let value = value(dice, column.kind);
             format!(

@@ -1,4 +1,4 @@
-//! What engines do when sessions meet, as the page shows it.
+//! The behaviour of engines when sessions conflict, as the page shows it.
 
 use serde::Serialize;
 
@@ -8,7 +8,7 @@ use crate::behaviour::findings::{Cell, Column, Findings, Verdict};
 use crate::behaviour::level::Level;
 use crate::behaviour::{conflict, matrix};
 
-/// One look at engines.
+/// The findings of one run.
 #[derive(Debug, Serialize)]
 pub struct Section {
     name: String,
@@ -31,10 +31,10 @@ struct Row {
 
 #[derive(Debug, Serialize)]
 struct Mark {
-    /// A class of the page's style.
+    /// A class of the page's style sheet.
     class: &'static str,
     mark: &'static str,
-    /// How it was prevented, and every step.
+    /// How the engine prevented the anomaly, and every step.
     text: String,
 }
 
@@ -45,7 +45,7 @@ struct ConflictRow {
     cells: Vec<String>,
 }
 
-/// The sections of all sources that have such findings.
+/// Returns the sections of all sources that have findings about behaviour.
 pub fn sections(sources: &[Source]) -> Vec<Section> {
     sources
         .iter()

@@ -1,4 +1,4 @@
-//! What changed between two results, as a table for the terminal, for a README and for the page.
+//! The changes between two results, as a table for the terminal, a README and the page.
 
 use comfy_table::presets::{ASCII_MARKDOWN, UTF8_FULL_CONDENSED};
 use comfy_table::{Cell, CellAlignment, Color, Table};
@@ -9,7 +9,7 @@ use crate::results::change::{Change, Changes, Meaning};
 use crate::results::comparison::Group;
 use crate::results::figure::shown;
 
-/// The changes as the page shows them: a row a cell, a column an engine.
+/// The changes as the page shows them: a row for each cell, a column for each engine.
 #[derive(Debug, Serialize)]
 pub struct View {
     before: String,
@@ -25,12 +25,12 @@ struct Row {
     query: String,
     threads: u32,
     protocol: &'static str,
-    /// Of each engine: class, text and what stands behind it; none where it can't be compared.
+    /// For each engine its class, text and tooltip; `None` where the cell can't be compared.
     cells: Vec<Option<(&'static str, String, String)>>,
 }
 
 impl View {
-    /// The view of the changes between two results of these names.
+    /// Builds the view of the changes between two results with these names.
     pub fn new(changes: &Changes, before: &str, after: &str) -> Self {
         let mut engines: Vec<Engine> = changes.cells.iter().map(|cell| cell.engine).collect();
         engines.sort();
@@ -76,8 +76,9 @@ fn class(meaning: Meaning) -> &'static str {
     }
 }
 
-/// The changes for a terminal: every cell that is faster or slower, or of which nobody can tell; then what
-/// became of each engine.
+/// The changes for a terminal.
+///
+/// Lists every cell that is faster, slower or unknown (one run only), then a sentence for each engine.
 #[must_use]
 pub fn terminal(changes: &Changes) -> String {
     let mut table = Table::new();
@@ -85,7 +86,7 @@ pub fn terminal(changes: &Changes) -> String {
     told(changes, table)
 }
 
-/// The same for a README.
+/// The same changes for a README.
 #[must_use]
 pub fn markdown(changes: &Changes) -> String {
     let mut table = Table::new();
@@ -135,7 +136,7 @@ fn right(text: String) -> Cell {
     Cell::new(text).set_alignment(CellAlignment::Right)
 }
 
-/// What became of each engine, and what could not be compared.
+/// Returns a sentence for each engine, and the cells that could not be compared.
 fn sentences(changes: &Changes) -> Vec<String> {
     let mut told = Vec::new();
     for (engine, balance) in changes.balances() {
@@ -208,7 +209,7 @@ mod tests {
         let text = terminal(&changes());
         let sentence =
             "Peregrine: 1 faster, 1 slower, 1 ties of 3 cells; geometric mean of all ratios 0.912";
-        // 1.5 × 0.5 × 1.01, of which the cube root.
+        // The cube root of 1.5 × 0.5 × 1.01.
         assert!(text.contains(sentence), "{text}");
         let rows: Vec<&str> = text
             .lines()

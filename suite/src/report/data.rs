@@ -1,4 +1,6 @@
-//! The runs, as the page's script reads them. What is best and what ties is told here, not there.
+//! The runs, as the page's script reads them.
+//!
+//! This module, and not the script, decides what is best and what ties.
 
 use serde::Serialize;
 
@@ -15,23 +17,23 @@ use crate::workload::{Options, Workload};
 struct Data {
     queries: Vec<Query>,
     series: Vec<About>,
-    /// The series that ratios are against at first.
+    /// The series that the ratios are relative to at first.
     baseline: Option<usize>,
-    /// What the numbers of a run are.
+    /// The names of a run's numbers.
     columns: [&'static str; COLUMNS.len()],
     cells: Vec<Cell>,
 }
 
-/// What is measured.
+/// A transaction or mix that is measured.
 #[derive(Debug, Clone, Serialize)]
 pub struct Query {
     /// The workload.
     pub workload: String,
     /// The transaction, or `mix`.
     pub name: String,
-    /// The statement, or what is mixed.
+    /// The statement, or the mix.
     pub sql: String,
-    /// What the figure counts.
+    /// The unit of the figure.
     pub unit: String,
 }
 
@@ -46,25 +48,25 @@ struct About {
 /// A query at a number of threads with a protocol.
 #[derive(Serialize)]
 struct Cell {
-    /// The number of its query.
+    /// The index of its query.
     query: usize,
     protocol: &'static str,
     threads: u32,
-    /// Of each series: its runs; `null` where it wasn't measured.
+    /// For each series its runs; `null` where the cell wasn't measured.
     by: Vec<Option<Measured>>,
-    /// Pairs of series whose figures are no further apart than runs are.
+    /// Pairs of series whose figures differ no more than runs of the same cell do.
     ties: Vec<(usize, usize)>,
 }
 
 #[derive(Serialize)]
 struct Measured {
-    /// The best of the runs, which is the one that counts; `null` when the cell is void.
+    /// The index of the best run, whose figure counts; `null` when the cell is void.
     best: Option<usize>,
     runs: Vec<Numbers>,
-    /// How the best of them went over time.
+    /// The best run over time.
     #[serde(skip_serializing_if = "Option::is_none")]
     over: Option<Over>,
-    /// What was wrong first.
+    /// The first problem.
     #[serde(skip_serializing_if = "Option::is_none")]
     problem: Option<String>,
 }
@@ -72,13 +74,15 @@ struct Measured {
 /// A run over time.
 #[derive(Serialize, Debug, PartialEq)]
 struct Over {
-    /// Seconds of a point.
+    /// Seconds for each point.
     step: usize,
-    /// Of each point: transactions a second, their mean latency and the slowest, in microseconds.
+    /// For each point: transactions a second, their mean latency and the maximum, in microseconds.
     points: Vec<(f64, u64, u64)>,
 }
 
-/// The most points of a run over time: a longer one is told more coarsely, so that the page stays small.
+/// The maximum number of points of a run over time.
+///
+/// A longer run has longer points, so that the page stays small.
 const MOST_POINTS: usize = 40;
 
 fn over(seconds: &[Second]) -> Option<Over> {
@@ -102,7 +106,7 @@ fn over(seconds: &[Second]) -> Option<Over> {
     })
 }
 
-/// The columns, and those of a run.
+/// The names of a run's numbers.
 const COLUMNS: [&str; 15] = [
     "run",
     "rate",
@@ -125,7 +129,7 @@ type Numbers = [Option<f64>; COLUMNS.len()];
 
 fn numbers(run: &Run) -> Numbers {
     let number = |value: u64| Some(value as f64);
-    // Processor time of a transaction, in microseconds to a tenth.
+    // Processor time per transaction, in microseconds to a tenth.
     let each = |seconds: Option<f64>| {
         let each = arithmetic::ratio(seconds? * 1e7, run.queries as f64)?;
         Some(each.round() / 10.0)
@@ -150,10 +154,10 @@ fn numbers(run: &Run) -> Numbers {
     ]
 }
 
-/// The runs as JSON that can stand inside a `script` element.
+/// The runs as JSON, safe inside a `script` element.
 ///
 /// # Errors
-/// When they can't be written as JSON.
+/// When JSON can't represent them.
 pub fn embedded(
     queries: &[Query],
     series: &[Series<'_>],
@@ -176,11 +180,11 @@ pub fn embedded(
     };
     let json =
         serde_json::to_string(&data).map_err(|error| SuiteError::Report(error.to_string()))?;
-    // No `<` may stand in a script element, so that nothing can end it early.
+    // Without `<`, nothing in the JSON can end the script element early.
     Ok(json.replace('<', "\\u003c"))
 }
 
-/// Every cell that some series has, by query, protocol and threads.
+/// Returns every cell that some series has, by query, protocol and threads.
 fn cells(queries: &[Query], series: &[Series<'_>]) -> Vec<Cell> {
     let mut cells = Vec::new();
     for group in groups(series) {
@@ -203,7 +207,7 @@ fn cells(queries: &[Query], series: &[Series<'_>]) -> Vec<Cell> {
     cells
 }
 
-/// Everything that was measured, in order.
+/// Returns every cell that was measured, in order.
 pub fn groups(series: &[Series<'_>]) -> Vec<Group> {
     let mut groups: Vec<Group> = series.iter().flat_map(Series::groups).collect();
     groups.sort();
@@ -244,7 +248,7 @@ fn ties(series: &[Series<'_>], group: &Group) -> Vec<(usize, usize)> {
     ties
 }
 
-/// What was measured, in the order of the workloads' files.
+/// Returns everything that was measured, in the order of the workloads' files.
 pub fn queries(sources: &[Source]) -> Vec<Query> {
     let mut known: Vec<Query> = Vec::new();
     let headers = sources
@@ -255,7 +259,7 @@ pub fn queries(sources: &[Source]) -> Vec<Query> {
             set: planned.parameters.clone(),
             ..Options::default()
         };
-        // A file of another version of this program may not be understood any more.
+        // This version may not understand a file of another version.
         let workload = Workload::read(&planned.text, &planned.source, &options).ok();
         for cell in &planned.cells {
             let is_known = |query: &Query| query.workload == planned.name && query.name == *cell;
@@ -271,7 +275,7 @@ pub fn queries(sources: &[Source]) -> Vec<Query> {
             });
         }
     }
-    // A workload's queries stay together when several directories have some.
+    // Keeps a workload's queries together when several directories have some.
     let mut order: Vec<String> = Vec::new();
     for query in &known {
         if !order.contains(&query.workload) {
@@ -282,7 +286,7 @@ pub fn queries(sources: &[Source]) -> Vec<Query> {
     known
 }
 
-/// What the figures of a cell count, as the runs have it.
+/// The unit of a cell's figures, from its runs.
 fn unit(sources: &[Source], workload: &str, cell: &str) -> String {
     let mut lines = sources.iter().flat_map(|source| &source.lines);
     let unit = lines.find_map(|line| match line {
@@ -307,7 +311,7 @@ mod tests {
         assert_eq!(over(&[second(1, 2, 3)]), None);
         let short = over(&[second(10, 5, 9), second(0, 0, 0)]).expect("points");
         assert_eq!((short.step, short.points.len()), (1, 2));
-        // 81 seconds: three a point, 27 points. Each: 10 + 30 + 20 in three seconds.
+        // 81 seconds: three for each point, so 27 points. Each point has 10 + 30 + 20 transactions in three seconds.
         let three = [
             second(10, 100, 400),
             second(30, 200, 900),

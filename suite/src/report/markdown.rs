@@ -10,7 +10,7 @@ use crate::results::comparison::Group;
 use crate::results::figure::shown;
 use crate::results::file;
 
-/// One table a workload: the best run of each cell, in brackets its ratio to the baseline.
+/// A table for each workload: the best run of each cell, with its ratio to the baseline in brackets.
 #[must_use]
 pub fn render(sources: &[Source]) -> String {
     let (series, baseline) = series::all(sources);
@@ -40,7 +40,7 @@ pub fn render(sources: &[Source]) -> String {
     let mut workloads: Vec<&str> = queries.iter().map(|q| q.workload.as_str()).collect();
     workloads.dedup();
     for workload in workloads {
-        // In the order of the workload's file, and not of the alphabet.
+        // In the order of the workload's file, not in alphabetical order.
         let mut rows: Vec<(&Group, &str)> = Vec::new();
         for query in queries.iter().filter(|query| query.workload == workload) {
             let of = |group: &&Group| group.workload == workload && group.query == query.name;
@@ -118,7 +118,7 @@ fn size(series: &Series<'_>, workload: &str) -> Option<String> {
     Some(megabytes(series.load(workload)?.disk_bytes))
 }
 
-/// The figures of a group, the best in bold.
+/// The figures of a group; the best is in bold.
 fn cells(group: &Group, unit: &str, series: &[Series<'_>], against: Option<&Series<'_>>) -> String {
     let figure = |of: &Series<'_>| arithmetic::maximum(of.rates(group)?);
     let best = arithmetic::maximum(series.iter().filter_map(figure));

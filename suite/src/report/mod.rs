@@ -1,8 +1,8 @@
-//! The report: one HTML file that needs nothing but itself.
+//! The report: one HTML file that loads nothing from elsewhere.
 //!
-//! Facts that stand still (settings, load, size, plans) are rendered into the page by the template;
-//! charts and heat map are drawn by the page's own script from the runs, which are in the page as
-//! JSON. Charts are drawn by Apache `ECharts`, which lies in `assets/echarts` with its licence.
+//! The template renders static facts (settings, load, size, plans) into the page. The page's own script draws the
+//! charts and the heat map from the runs, which are in the page as JSON. Apache `ECharts` draws the charts; it is in
+//! `assets/echarts` with its licence.
 
 mod behaviour;
 pub mod changes;
@@ -28,7 +28,7 @@ pub const FILE_NAME: &str = "report.html";
 
 const PAGE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("style.css");
-/// One after the other: what each declares, the later ones use.
+/// In this order, since later scripts use what earlier ones declare.
 const SCRIPTS: [&str; 4] = [
     include_str!("figures.js"),
     include_str!("heat.js"),
@@ -40,11 +40,11 @@ const CHARTS: &str = include_str!("../../assets/echarts/echarts.common.min.js");
 /// The results of one output directory.
 #[derive(Debug)]
 pub struct Source {
-    /// What they are called when there are several: the directory's name.
+    /// The directory's name; it names the results when there are several.
     pub name: String,
-    /// Their lines; none when only behaviour was looked at.
+    /// The lines of the results; empty when the directory has findings about behaviour only.
     pub lines: Vec<Line>,
-    /// What engines do when sessions meet, if that was looked at.
+    /// The findings about sessions that conflict, if the directory has them.
     pub behaviour: Option<Findings>,
 }
 
@@ -52,7 +52,7 @@ impl Source {
     /// Reads the results in a directory.
     ///
     /// # Errors
-    /// When it has none, or they can't be understood.
+    /// When the directory has no results, or they can't be parsed.
     pub fn read(dir: &Path) -> Result<Self> {
         let absolute = std::fs::canonicalize(dir).at("cannot find", dir)?;
         let name = absolute.file_name().map_or_else(
@@ -83,10 +83,10 @@ pub fn write(dirs: &[PathBuf], out: &Path) -> Result<()> {
     std::fs::write(out, page).at("cannot write", out)
 }
 
-/// Renders results as a page; of two also what changed between them, if that is given.
+/// Renders results as a page, with the changes between the first two if `changes` is given.
 ///
 /// # Errors
-/// When there are none, or the template fails.
+/// When there are no results, or the template fails.
 pub fn render(sources: &[Source], changes: Option<&Changes>) -> Result<String> {
     if sources.is_empty() {
         return Err(SuiteError::Usage(
@@ -117,8 +117,9 @@ pub fn render(sources: &[Source], changes: Option<&Changes>) -> Result<String> {
         .map_err(failed)
 }
 
-/// The page's own script. What it declares stands in a function, so that no name of the browser's is in
-/// its way.
+/// The page's own script.
+///
+/// It is wrapped in a function, so that its names don't clash with the browser's.
 fn script() -> String {
     format!("(() => {{\n{}}})();", SCRIPTS.concat())
 }
@@ -140,7 +141,7 @@ mod tests {
     fn the_page_needs_nothing_but_itself() {
         let page = render(&[source("one")], None).expect("rendered");
         assert!(page.len() < 3_000_000, "{}", page.len());
-        // Left out: the chart library, whose code holds such strings but fetches nothing by itself.
+        // Without the chart library: its code has such strings, but loads nothing by itself.
         let ours = page.replace(CHARTS, "");
         for needs in ["src=", "<link", "@import", "url(", "http:", "https:"] {
             assert!(!ours.contains(needs), "{needs}");

@@ -1,5 +1,7 @@
-//! Whose figures stand beside each other: an engine's, of all directories together where those are parts
-//! of one whole, and of each directory apart where they measured the same.
+//! The series of the report.
+//!
+//! A series is one engine's figures. If the directories measured different cells, they are parts of one whole and share
+//! a series. If they measured the same cells, each directory has a series of its own.
 
 use std::collections::HashSet;
 
@@ -13,25 +15,25 @@ use crate::runner::summary::baseline;
 /// An engine's figures.
 #[derive(Debug)]
 pub struct Series<'s> {
-    /// What it is called in the page's address.
+    /// The series' name in the page's address.
     pub id: String,
-    /// What it is called.
+    /// The series' name in the report.
     pub label: String,
     /// The engine.
     pub engine: Engine,
-    /// Which of several directories, if they are told apart: their lines are drawn in different ways.
+    /// The directory's number, if directories are shown apart: the page draws their lines in different styles.
     pub part: usize,
     sources: Vec<&'s Source>,
     comparisons: Vec<Comparison>,
 }
 
 impl<'s> Series<'s> {
-    /// The directories with runs of it.
+    /// The directories with runs of this series.
     pub fn sources(&self) -> impl Iterator<Item = &'s Source> + '_ {
         self.sources.iter().copied()
     }
 
-    /// What was measured of it.
+    /// The cells that were measured.
     pub fn groups(&self) -> Vec<Group> {
         let all = self.comparisons.iter();
         let mut groups: Vec<Group> = all.flat_map(Comparison::groups).collect();
@@ -46,7 +48,7 @@ impl<'s> Series<'s> {
         there.map_or(&[], |comparison| comparison.runs(group, self.engine))
     }
 
-    /// The rates of a cell's runs, if they count.
+    /// The rates of a cell's runs, if they are valid.
     pub fn rates(&self, group: &Group) -> Option<Vec<f64>> {
         self.comparisons
             .iter()
@@ -60,7 +62,7 @@ impl<'s> Series<'s> {
     }
 }
 
-/// All series, and the place of the one that others are compared with at first.
+/// Returns all series, and the index of the one that others are compared with at first.
 pub fn all(sources: &[Source]) -> (Vec<Series<'_>>, Option<usize>) {
     let measured: Vec<&Source> = sources
         .iter()
@@ -115,7 +117,7 @@ fn engines(sources: &[&Source]) -> Vec<Engine> {
     engines
 }
 
-/// Whether no two have measured, or loaded, the same.
+/// Returns whether no two sources have measured or loaded the same.
 fn are_parts(sources: &[&Source]) -> bool {
     let mut known: HashSet<(Option<Group>, String, Engine)> = HashSet::new();
     sources.iter().all(|source| {

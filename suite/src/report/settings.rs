@@ -1,4 +1,4 @@
-//! What was measured under: what is the same for all that stands in the report, and what is not.
+//! The settings of the measurements: those that all results of the report share, and those that differ.
 
 use std::collections::BTreeMap;
 
@@ -21,13 +21,13 @@ pub struct SourceAbout {
 /// A setting that is not the same for all series.
 #[derive(Debug, Serialize)]
 pub struct Unlike {
-    /// What it is.
+    /// The setting's name.
     pub name: String,
-    /// Of each series: its value, and whether that is another than the baseline's.
+    /// For each series: its value, and whether the value differs from the baseline's.
     pub cells: Vec<(String, bool)>,
 }
 
-/// What settings are called and what they are; also what sources are compared by.
+/// Returns the names and values of settings; the report compares sources by them.
 pub fn facts(header: &Header) -> Vec<(String, String)> {
     let settings = &header.settings;
     let joined = |names: Vec<String>| names.join(", ");
@@ -125,8 +125,10 @@ fn warm_up(settings: &RunSettings) -> String {
     }
 }
 
-/// Every setting that is not the same for all series: what a commit of theirs promises, the size of their
-/// cache, how they are asked, and what their directories differ in, the server's variables too.
+/// Returns every setting that is not the same for all series.
+///
+/// Among them are the promise of a commit, the cache size, and how the engine is called. Others are the settings in
+/// which directories differ, and the server's variables.
 pub fn unlike(series: &[Series<'_>], baseline: Option<usize>) -> Vec<Unlike> {
     let all: Vec<BTreeMap<String, String>> = series.iter().map(of_series).collect();
     let mut names: Vec<&String> = Vec::new();
@@ -138,7 +140,7 @@ pub fn unlike(series: &[Series<'_>], baseline: Option<usize>) -> Vec<Unlike> {
     let mut rows = Vec::new();
     for name in names {
         let values: Vec<Option<&String>> = all.iter().map(|settings| settings.get(name)).collect();
-        // What one of them has not at all, such as a workload of its own, is no other setting.
+        // A setting that a series lacks, such as a workload of its own, does not count as different.
         let mut there = values.iter().flatten();
         let Some(first) = there.next() else { continue };
         if there.all(|value| value == first) {
@@ -159,7 +161,9 @@ pub fn unlike(series: &[Series<'_>], baseline: Option<usize>) -> Vec<Unlike> {
     rows
 }
 
-/// A series' settings by name. The first letters keep those that matter most on top.
+/// Returns a series' settings by name.
+///
+/// The names are chosen so that the most important ones sort first.
 fn of_series(series: &Series<'_>) -> BTreeMap<String, String> {
     let mut settings = BTreeMap::new();
     let mut set = |name: &str, value: &str| {
@@ -197,7 +201,7 @@ fn of_series(series: &Series<'_>) -> BTreeMap<String, String> {
             engines.any(|engine| engine.title() == name)
         };
         for (name, value) in facts(header) {
-            // The cache is told above, and an engine's version matters where it is the same engine.
+            // The cache is set above. An engine's version is compared only with the same engine's.
             if name != "cache" && !engine(&name) {
                 set(&name, &value);
             }
@@ -214,7 +218,7 @@ fn of_series(series: &Series<'_>) -> BTreeMap<String, String> {
     settings
 }
 
-/// The settings of each directory with figures.
+/// Returns the settings of each directory that has figures.
 pub fn sources(sources: &[Source]) -> Vec<SourceAbout> {
     sources.iter().filter_map(about).collect()
 }
@@ -247,7 +251,7 @@ fn about(source: &Source) -> Option<SourceAbout> {
     })
 }
 
-/// Bytes in millions, few of them to a tenth.
+/// Bytes in millions; a small number to a tenth.
 pub fn megabytes(bytes: u64) -> String {
     match bytes as f64 / 1e6 {
         few if few < 9.95 => format!("{few:.1}"),

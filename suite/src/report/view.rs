@@ -1,4 +1,4 @@
-//! What stands still in the page: headline, sections, settings.
+//! The page's static contents: headline, sections, settings.
 
 use std::collections::BTreeMap;
 
@@ -22,16 +22,16 @@ pub struct View {
     title: &'static str,
     subtitle: String,
     cards: Vec<Card>,
-    /// What the series are called, the columns of `unlike`.
+    /// The names of the series, which are the columns of `unlike`.
     series: Vec<String>,
     /// Settings that are not the same for all series.
     unlike: Vec<Unlike>,
-    /// Settings in which directories differ: their figures are not of the same thing.
+    /// Settings in which directories differ: their figures can't be compared directly.
     warnings: Vec<String>,
     workloads: Vec<Section>,
     sources: Vec<SourceAbout>,
     has_figures: bool,
-    /// Whether some cell has a single run: then it can't be told what is a tie.
+    /// Whether some cell has a single run: then ties can't be told.
     single_runs: bool,
 }
 
@@ -90,7 +90,7 @@ impl View {
     }
 }
 
-/// What the headline is of: the first directory, or all of them where they are parts of one whole.
+/// Returns the lines behind the headline: those of the first directory, or of all where they are parts of one whole.
 fn headline(sources: &[Source], series: &[Series<'_>]) -> Vec<Line> {
     let apart = series.iter().any(|series| series.part > 0);
     let measured = sources.iter().filter(|source| !source.lines.is_empty());
@@ -105,7 +105,7 @@ fn cards(lines: &[Line]) -> Vec<Card> {
     };
     let comparison = Comparison::new(lines);
     let baseline = baseline(&header.settings.engines);
-    // Ours if it took part, else whichever came last.
+    // Peregrine if it was measured, else the last engine.
     let engines = &header.settings.engines;
     let shown = if engines.contains(&Engine::Peregrine) {
         Some(Engine::Peregrine)
@@ -159,7 +159,7 @@ fn cards(lines: &[Line]) -> Vec<Card> {
     cards
 }
 
-/// The geometric means, over the workloads that both have loaded, of their times to load and of their sizes.
+/// The geometric means of the ratios of load times and of sizes, over the workloads that both engines have loaded.
 fn loading(lines: &[Line], engine: Engine, baseline: Engine) -> Option<(f64, f64)> {
     let header = file::header(lines)?;
     let (mut times, mut sizes) = (Vec::new(), Vec::new());
@@ -180,7 +180,7 @@ fn loading(lines: &[Line], engine: Engine, baseline: Engine) -> Option<(f64, f64
     ))
 }
 
-/// Settings in which directories differ, and what they are in each.
+/// Returns the settings in which directories differ, with the value of each.
 fn warnings(sources: &[Source]) -> Vec<String> {
     let headers: Vec<(&Source, &Header)> = sources
         .iter()

@@ -1,4 +1,4 @@
-//! A workload's section of the page: what stands still in it.
+//! A workload's section of the page: its static contents.
 
 use serde::Serialize;
 
@@ -16,10 +16,10 @@ use crate::workload::{Options, Workload, MIX};
 pub struct Section {
     name: String,
     about: String,
-    /// Whether it has transactions that were measured.
+    /// Whether the workload has transactions that were measured.
     is_measured: bool,
     loads: Vec<LoadRow>,
-    /// Whether loading itself was measured: by INSERT and by building indexes, too.
+    /// Whether loading itself was measured, also by INSERT and by building indexes.
     in_every_way: bool,
     kinds: Vec<KindRow>,
     plans: Vec<PlanRow>,
@@ -30,7 +30,7 @@ struct LoadRow {
     label: String,
     engine: &'static str,
     seconds: String,
-    /// Percent of the longest.
+    /// Percent of the longest time.
     seconds_part: f64,
     megabytes: String,
     megabytes_part: f64,
@@ -46,7 +46,7 @@ struct LoadRow {
     durability: String,
 }
 
-/// One kind among the mixed transactions of a cell's best run.
+/// One kind of transaction in the best run of a mixed cell.
 #[derive(Debug, Serialize)]
 struct KindRow {
     label: String,
@@ -97,7 +97,7 @@ pub fn sections(sources: &[Source], queries: &[Query], series: &[Series<'_>]) ->
     names.into_iter().filter_map(section).collect()
 }
 
-/// What a workload's file says that it is.
+/// Returns the description from a workload's file.
 fn about(sources: &[Source], name: &str) -> String {
     let headers = sources
         .iter()
@@ -112,7 +112,7 @@ fn about(sources: &[Source], name: &str) -> String {
     });
     match read {
         Some(Ok(workload)) => workload.about,
-        // A file of another version of this program may not be understood any more.
+        // This version may not understand a file of another version.
         _ => String::new(),
     }
 }
@@ -142,7 +142,7 @@ fn loads(series: &[Series<'_>], workload: &str) -> Vec<LoadRow> {
             megabytes: megabytes(load.disk_bytes),
             megabytes_part: percent(load.disk_bytes as f64, largest),
             told: match (load.data_bytes, load.index_bytes) {
-                // An embedded store tells neither.
+                // An embedded store reports neither.
                 (0, 0) => String::new(),
                 (data, index) => format!("{} + {}", megabytes(data), megabytes(index)),
             },

@@ -1,5 +1,4 @@
-//! What changed between two results: every cell that both have, and whether its difference is more than
-//! the runs' own.
+//! The changes between two results: all cells that both have, and whether they differ more than their runs do.
 
 use std::collections::BTreeMap;
 
@@ -10,11 +9,11 @@ use crate::engines::Engine;
 /// A cell of both results.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Change {
-    /// What was measured.
+    /// The workload, protocol, query and number of threads.
     pub group: Group,
-    /// On which engine.
+    /// The engine.
     pub engine: Engine,
-    /// What the figures count.
+    /// The unit of the figures.
     pub unit: String,
     /// The figure before.
     pub before: f64,
@@ -22,25 +21,25 @@ pub struct Change {
     pub after: f64,
     /// The figure after over the one before.
     pub ratio: f64,
-    /// What that means.
+    /// The meaning of the ratio.
     pub meaning: Meaning,
 }
 
-/// What the difference of a cell's figures means.
+/// The meaning of the difference between a cell's figures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Meaning {
-    /// Slower by more than runs differ.
+    /// Slower, by more than runs of the same cell differ.
     Slower,
-    /// Faster by more than runs differ.
+    /// Faster, by more than runs of the same cell differ.
     Faster,
-    /// No further apart than runs of the same cell.
+    /// The figures differ no more than runs of the same cell.
     Tie,
-    /// One side has a single run, so nobody knows how far runs differ.
+    /// One of the results has a single run, so the difference between runs is unknown.
     Unknown,
 }
 
 impl Meaning {
-    /// The word for it.
+    /// The word for it in texts.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -52,31 +51,31 @@ impl Meaning {
     }
 }
 
-/// What became of an engine's cells.
+/// The counts of an engine's cells by meaning.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Balance {
-    /// How many are faster.
+    /// The number of faster cells.
     pub faster: usize,
-    /// How many are slower.
+    /// The number of slower cells.
     pub slower: usize,
-    /// How many are ties.
+    /// The number of ties.
     pub ties: usize,
-    /// How many have a single run.
+    /// The number of cells with a single run.
     pub unknown: usize,
     /// The geometric mean of the ratios, ties included.
     pub mean: Option<f64>,
 }
 
-/// All that changed.
+/// All changes between two results.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Changes {
-    /// The cells that count in both, by group and engine.
+    /// The cells that are valid in both results, by group and engine.
     pub cells: Vec<Change>,
-    /// Cells measured in both that are void in one: a wrong answer or an error.
+    /// Cells that both results have and that are void in one of them, because of a wrong answer or an error.
     pub void: Vec<(Group, Engine)>,
-    /// How many cells were measured before only.
+    /// The number of cells that only the first result has.
     pub gone: usize,
-    /// How many cells were measured after only.
+    /// The number of cells that only the second result has.
     pub new: usize,
 }
 
@@ -109,7 +108,7 @@ impl Changes {
         found
     }
 
-    /// What became of each engine's cells.
+    /// Counts each engine's cells by meaning.
     #[must_use]
     pub fn balances(&self) -> BTreeMap<Engine, Balance> {
         let mut ratios: BTreeMap<Engine, Vec<f64>> = BTreeMap::new();
@@ -133,7 +132,7 @@ impl Changes {
     }
 }
 
-/// `None` when the cell is void in one of them.
+/// Returns `None` when the cell is void in one of the results.
 fn change(
     group: &Group,
     engine: Engine,
@@ -215,11 +214,11 @@ mod tests {
         );
         let balance = &found.balances()[&ours];
         assert_eq!((balance.faster, balance.slower, balance.ties), (1, 1, 1));
-        // 2 × ½ × 1.08, of which the cube root.
+        // The cube root of 2 × ½ × 1.08.
         let mean = balance.mean.expect("a mean");
         assert!((mean - 1.08_f64.cbrt()).abs() < 1e-12, "{mean}");
         assert_eq!(found.balances()[&Engine::InnoDb].unknown, 1);
-        // The other way round what was faster is slower.
+        // In the other direction, a faster cell is slower.
         let back = changes(&after, &before);
         assert_eq!(back.cells[1].meaning, Meaning::Slower);
         assert!((back.cells[1].ratio - 0.5).abs() < 1e-12);

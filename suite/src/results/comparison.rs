@@ -1,4 +1,4 @@
-//! Results seen as a comparison: cells, their best runs, ratios to a baseline.
+//! Results as a comparison: cells, their best runs and ratios to a baseline.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use super::record::{Line, Run};
 use crate::arithmetic;
 use crate::engines::{Engine, Protocol};
 
-/// What is measured together: one transaction of a workload (or its mix), one number of threads, one
+/// The cells that are compared with each other: one transaction of a workload (or its mix), one number of threads, one
 /// protocol.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Group {
@@ -39,21 +39,23 @@ pub struct Comparison {
     cells: BTreeMap<(Group, Engine), Vec<Run>>,
 }
 
-/// A comparison with the baseline in a few numbers.
+/// The comparison of an engine with the baseline in a few numbers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Summary {
     /// The geometric mean of the ratios.
     pub mean: f64,
-    /// The smallest ratio, and where.
+    /// The smallest ratio and its group.
     pub minimum: (f64, Group),
-    /// How many cells were compared.
+    /// The number of cells that were compared.
     pub cells: usize,
-    /// How many cells of the engine could not be: of either side one failed or was wrongly answered.
+    /// The number of the engine's cells that could not be compared, because one of the two cells is void or missing.
     pub void: usize,
 }
 
 impl Comparison {
-    /// Sorts the runs among `lines` into cells. A run that is there twice counts as it was last.
+    /// Sorts the runs among `lines` into cells.
+    ///
+    /// If a run occurs twice, the last one counts.
     #[must_use]
     pub fn new(lines: &[Line]) -> Self {
         let mut cells: BTreeMap<(Group, Engine), Vec<Run>> = BTreeMap::new();
@@ -67,7 +69,7 @@ impl Comparison {
         Self { cells }
     }
 
-    /// Every group there is, in order.
+    /// Returns every group, in order.
     #[must_use]
     pub fn groups(&self) -> Vec<Group> {
         let mut groups: Vec<Group> = self.cells.keys().map(|(group, _)| group.clone()).collect();
@@ -89,7 +91,7 @@ impl Comparison {
             .map_or(&[], Vec::as_slice)
     }
 
-    /// What the figures of a workload's cell count; several when runs differ in it.
+    /// The units of the figures of a workload's cell; several if runs differ.
     #[must_use]
     pub fn units(&self, workload: &str, query: &str) -> Vec<String> {
         let mut units: Vec<String> = Vec::new();
@@ -103,8 +105,9 @@ impl Comparison {
         units
     }
 
-    /// The rates of a cell's runs. `None` when nothing was measured, or when any run had a wrong answer
-    /// or an error: then its speed means nothing.
+    /// The rates of a cell's runs.
+    ///
+    /// `None` when there are no runs, or when a run had a wrong answer or an error: then its speed means nothing.
     #[must_use]
     pub fn rates(&self, group: &Group, engine: Engine) -> Option<Vec<f64>> {
         let runs = self.runs(group, engine);
@@ -112,14 +115,15 @@ impl Comparison {
         counts.then(|| runs.iter().map(|run| run.rate).collect())
     }
 
-    /// The figure of a cell: the best of its runs, if they count.
+    /// The figure of a cell: the best of its runs, if all are valid.
     #[must_use]
     pub fn figure(&self, group: &Group, engine: Engine) -> Option<f64> {
         arithmetic::maximum(self.rates(group, engine)?)
     }
 
-    /// Whether the figures of two engines in a group are no further apart than runs are; `None` where that
-    /// can't be told, of a single run for instance.
+    /// Returns whether the figures of two engines in a group differ no more than runs of the same cell.
+    ///
+    /// `None` where that is unknown, for instance with a single run.
     #[must_use]
     pub fn tie(&self, group: &Group, engine: Engine, other: Engine) -> Option<bool> {
         arithmetic::tie(&self.rates(group, engine)?, &self.rates(group, other)?)
@@ -131,7 +135,7 @@ impl Comparison {
         arithmetic::ratio(self.figure(group, engine)?, self.figure(group, baseline)?)
     }
 
-    /// An engine against the baseline over all cells; `None` when no cell can be compared.
+    /// Compares an engine with the baseline over all cells; `None` when no cell can be compared.
     #[must_use]
     pub fn summary(&self, engine: Engine, baseline: Engine) -> Option<Summary> {
         let groups = self.groups();
@@ -139,7 +143,7 @@ impl Comparison {
             .iter()
             .filter_map(|group| Some((self.ratio(group, engine, baseline)?, group.clone())))
             .collect();
-        // What an engine does not take part in is nothing that it failed.
+        // A cell that an engine was not measured in does not count as void.
         let measured = |group: &&Group| !self.runs(group, engine).is_empty();
         let mine = groups.iter().filter(measured).count();
         let values: Vec<f64> = ratios.iter().map(|(ratio, _)| *ratio).collect();
@@ -176,7 +180,9 @@ mod tests {
         }
     }
 
-    /// Two queries at two thread counts; `InnoDB` 100 everywhere (best of three), Peregrine as given.
+    /// Two queries at two numbers of threads.
+    ///
+    /// `InnoDB` has 100 everywhere (best of three); Peregrine has the given figures.
     fn comparison(ours: [f64; 4]) -> (Comparison, Vec<Line>) {
         let mut lines = Vec::new();
         let groups = [
@@ -248,7 +254,7 @@ mod tests {
             .summary(Engine::Peregrine, Engine::InnoDb)
             .expect("a summary");
         assert_eq!((summary.cells, summary.void), (3, 1));
-        // 1 × ½ × ½ = ¼, whose cube root is 0.63
+        // 1 × ½ × ½ = ¼. Its cube root is 0.63.
         assert!((summary.mean - 0.25_f64.cbrt()).abs() < 1e-12);
         assert_eq!(comparison.faulty().len(), 1);
     }

@@ -1,4 +1,4 @@
-//! `results.csv`: the runs of a results file as a table, for spreadsheets and other people's programs.
+//! `results.csv`: the runs of a results file as a table, for spreadsheets and other programs.
 
 use std::path::Path;
 
@@ -10,7 +10,9 @@ use crate::error::{PathContext, Result};
 /// The file's name in the output directory.
 pub const FILE_NAME: &str = "results.csv";
 
-/// One run. What a results file has besides (settings, loads, plans) is no table.
+/// One run.
+///
+/// The settings, loads and plans of a results file don't fit into a table.
 #[derive(Debug, Serialize)]
 struct Row<'r> {
     workload: &'r str,
@@ -78,7 +80,7 @@ impl<'r> Row<'r> {
     }
 }
 
-/// Writes the runs among `lines` beside their results, in `dir`.
+/// Writes the runs among `lines` to the file in `dir`.
 ///
 /// # Errors
 /// When the file can't be written.

@@ -1,12 +1,14 @@
-//! Figures for people.
+//! Formats figures for people.
 //!
-//! The figure of a run is a rate, so that more is always better: ratios, means and thresholds need not know
-//! what it counts. Of what is done once a run the time is meant; its rate is how often it could be done
-//! in a second, and the time is shown.
+//! The figure of a run is a rate, so that more is always better: ratios, means and thresholds need not know the unit.
+//! For a transaction that a client runs once in each run, the report shows its time. Its rate is how often the client
+//! could run it in a second.
 
 use crate::workload::SECONDS;
 
-/// A figure in three digits or so, in its unit: 12, 4.1k, 81k; or the seconds that it stands for.
+/// Formats a rate in about three digits: 12, 4.1k, 81k.
+///
+/// For the unit `s`, formats the time that the rate stands for.
 #[must_use]
 pub fn shown(rate: f64, unit: &str) -> String {
     if unit == SECONDS {
@@ -16,7 +18,7 @@ pub fn shown(rate: f64, unit: &str) -> String {
     }
 }
 
-/// A rate in three digits or so: 12, 4.1k, 81k.
+/// Formats a rate in about three digits: 12, 4.1k, 81k.
 #[must_use]
 pub fn short(rate: f64) -> String {
     match rate {
@@ -28,7 +30,7 @@ pub fn short(rate: f64) -> String {
     }
 }
 
-/// A time in three digits or so.
+/// Formats a time in about three digits.
 #[must_use]
 pub fn seconds(seconds: f64) -> String {
     match seconds {

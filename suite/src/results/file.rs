@@ -10,7 +10,7 @@ use crate::error::{PathContext, Result, SuiteError};
 /// The file's name in the output directory.
 pub const FILE_NAME: &str = "results.jsonl";
 
-/// A results file that lines are appended to.
+/// A results file to which the runner appends lines.
 #[derive(Debug)]
 pub struct Journal {
     path: PathBuf,
@@ -18,10 +18,10 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Begins a new file in `dir` with its header.
+    /// Creates a new file in `dir` and writes its header.
     ///
     /// # Errors
-    /// When there is one already, or it can't be written.
+    /// When `dir` has one already, or it can't be written.
     pub fn create(dir: &Path, header: &Header) -> Result<Self> {
         let path = dir.join(FILE_NAME);
         let file = File::options()
@@ -34,11 +34,12 @@ impl Journal {
         Ok(journal)
     }
 
-    /// Goes on with the file in `dir`, after cutting off a line that was not written to its end.
-    /// Returns the lines that are there, too.
+    /// Opens the file in `dir` to append to it, and returns its lines.
     ///
-    /// # Errors
-    /// When the file can't be read, understood or written.
+    /// Cuts off an incomplete last line.
+    ///
+    /// When the file can't be read, parsed or written.
+    /// When the file can't be read, parsed or written.
     pub fn resume(dir: &Path) -> Result<(Self, Vec<Line>)> {
         let lines = read(dir)?;
         let path = dir.join(FILE_NAME);
@@ -70,11 +71,12 @@ impl Journal {
     }
 }
 
-/// Reads the results in `dir` (or the file itself). A last line without its end is left out: the
-/// run was interrupted while writing it.
+/// Reads the results in `dir`, which may also be the file itself.
+///
+/// Leaves out a last line without a line end: the run was interrupted while writing it.
 ///
 /// # Errors
-/// When there is no such file, or a line of it can't be understood.
+/// When there is no such file, or a line of it can't be parsed.
 pub fn read(dir: &Path) -> Result<Vec<Line>> {
     let path = if dir.is_dir() {
         dir.join(FILE_NAME)
@@ -114,7 +116,7 @@ pub fn read(dir: &Path) -> Result<Vec<Line>> {
     }
 }
 
-/// The format that a line says it is in, whatever else it is.
+/// Returns the format number of a line, even if the rest of the line can't be parsed.
 fn format_of(line: &[u8]) -> Option<u32> {
     #[derive(serde::Deserialize)]
     struct Format {
@@ -124,7 +126,7 @@ fn format_of(line: &[u8]) -> Option<u32> {
     format.map(|format| format.format)
 }
 
-/// The header of lines that were read.
+/// Returns the header among the lines of a file.
 #[must_use]
 pub fn header(lines: &[Line]) -> Option<&Header> {
     match lines.first() {
@@ -197,7 +199,7 @@ mod tests {
         std::fs::write(&path, newer + "\n").expect("written");
         let message = read(dir.path()).expect_err("newer").to_string();
         assert!(message.contains("format is 3"), "{message}");
-        // What has changed since an old format matters less than that it is old.
+        // For a line of an old format, the error must name the format, and not a missing field.
         std::fs::write(
             &path,
             "{\"kind\":\"header\",\"format\":1,\"settings\":{}}\n",

@@ -1,12 +1,13 @@
-//! What loading took, over all its runs.
+//! The times and sizes of loading, over all its runs.
 
 use super::record::{Line, Load};
 use crate::arithmetic::minimum;
 use crate::engines::Engine;
 
-/// The loading of an engine's tables for a workload: each time is the minimum of its runs, and sizes are those
-/// of the first run, when no other table had been in the files. A run that is there twice counts as it
-/// was last.
+/// The loading of an engine's tables for a workload.
+///
+/// Each time is the minimum over the runs. The sizes are those of the first run, before other tables had been in the
+/// files. If a run occurs twice, the last one counts.
 #[must_use]
 pub fn of(lines: &[Line], workload: &str, engine: Engine) -> Option<Load> {
     let mut runs: Vec<&Load> = Vec::new();

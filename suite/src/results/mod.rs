@@ -1,8 +1,9 @@
-//! `results.jsonl`: what a run of the benchmark found, one line of JSON each, appended as it is
-//! found.
+//! `results.jsonl`: the results of a benchmark run.
 //!
-//! The first line is the header; the others say by `kind` what they are. A line is written whole and
-//! flushed, so that an interrupted run loses at most the line being written, which a reader skips.
+//! The runner appends each result as one line of JSON.
+//!
+//! The first line is the header; the `kind` of each other line says what it is. The runner writes a whole line and
+//! flushes it. So an interrupted run loses at most the last line, which a reader skips.
 
 pub mod change;
 pub mod comparison;

@@ -10,15 +10,15 @@ use crate::engines::{Embedded, Engine, Placement, Protocol};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Line {
-    /// The first line: versions, machine, settings.
+    /// The first line: versions, machine and settings.
     Header(Box<Header>),
-    /// An engine's table was loaded.
+    /// The loading of an engine's tables.
     Load(Load),
-    /// How the server means to execute a query on an engine.
+    /// The server's plan of a query on an engine.
     Plan(Plan),
     /// One effective run of one cell.
     Run(Box<Run>),
-    /// The whole matrix is done.
+    /// The end of a complete run of the matrix.
     Finish(Finish),
 }
 
@@ -34,24 +34,26 @@ pub struct Header {
     pub suite_version: String,
     /// The server's `@@version`; empty where only embedded stores are measured.
     pub server_version: String,
-    /// Versions of the engines' plug-ins, as the server tells them, and of embedded stores.
+    /// Versions of the engines' plug-ins, as the server reports them, and of embedded stores.
     pub engine_versions: BTreeMap<String, String>,
-    /// When the run began, in universal time.
+    /// The start of the run, in UTC.
     pub started: String,
     /// The machine.
     pub machine: Machine,
-    /// The settings that make runs comparable.
+    /// The settings that must agree for runs to be comparable.
     pub settings: RunSettings,
-    /// The server's variables that matter, read back from it.
+    /// The server's variables that matter, read from the server.
     pub variables: BTreeMap<String, String>,
-    /// The command that runs the same again.
+    /// The command that repeats the run.
     pub command: String,
 }
 
-/// The settings of a run of the matrix. A run can be resumed only under the same.
+/// The settings of a run of the matrix.
+///
+/// A run can only be resumed with the same settings.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunSettings {
-    /// The workloads, in the order they are run.
+    /// The workloads, in the order in which they run.
     pub workloads: Vec<Planned>,
     /// The profile's name.
     pub profile: String,
@@ -63,61 +65,63 @@ pub struct RunSettings {
     pub protocols: Vec<Protocol>,
     /// The seed of tables and parameters.
     pub seed: u64,
-    /// Each engine's cache, in bytes; 0 on a server whose settings are its own.
+    /// Each engine's cache, in bytes; 0 on a server that keeps its own settings.
     pub cache_bytes: u64,
     /// The table's character set.
     pub charset: String,
-    /// Where client and server threads run.
+    /// The processors on which client and server threads run.
     pub placement: Placement,
-    /// Warm-up before the first run of a cell, in seconds; the longest, if it ends when it is steady.
+    /// The warm-up before the first run of a cell, in seconds.
+    ///
+    /// The maximum, if a warm-up ends when the rate is steady.
     pub warm_up_s: f64,
-    /// If the warm-up ends when it is steady: within how many percent rates count as the same.
+    /// If a warm-up ends when the rate is steady: the percentage within which rates count as equal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steady_percent: Option<f64>,
-    /// In an open loop: transactions a second that are due, of all clients together.
+    /// In an open loop: transactions due in each second, of all clients together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<f64>,
     /// The hard limit on the server's memory, in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_limit_bytes: Option<u64>,
-    /// The time of an effective run, in seconds.
+    /// The length of an effective run, in seconds.
     pub run_s: f64,
     /// Effective runs per cell.
     pub runs: u32,
-    /// The server, if it is none that was started for the run.
+    /// The server, if it was not started for the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<Elsewhere>,
 }
 
-/// A server that somebody else started.
+/// A server that the benchmark did not start.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Elsewhere {
     /// Its URL, without a password.
     pub url: String,
-    /// Those of the engines that have transactions, as it says.
+    /// The engines that have transactions, as the server reports.
     pub transactional: Vec<Engine>,
 }
 
-/// A workload that is to be run.
+/// A workload of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Planned {
     /// Its name.
     pub name: String,
-    /// What it was called on the command line: its name, or the path of its file.
+    /// Its name on the command line, or the path of its file.
     pub source: String,
-    /// The file, so that results can be gone on with whatever becomes of it.
+    /// The text of its file, so that the results can be resumed even if the file has changed.
     pub text: String,
     /// Its parameters.
     pub parameters: BTreeMap<String, i64>,
-    /// What is measured of it: names of transactions, or `mix`.
+    /// The measured cells: names of transactions, or `mix`.
     pub cells: Vec<String>,
-    /// Whether each of them is done once a run, by one client, and its time is the figure.
+    /// Whether one client runs each transaction once in a run, so that its time is the figure.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub once: bool,
 }
 
 impl RunSettings {
-    /// How large the engines' caches are, for people.
+    /// Describes the size of the engines' caches.
     #[must_use]
     pub fn caches(&self) -> String {
         match &self.server {
@@ -126,7 +130,7 @@ impl RunSettings {
         }
     }
 
-    /// Those of the engines that a server has.
+    /// The engines that run on a server.
     #[must_use]
     pub fn server_engines(&self) -> Vec<Engine> {
         let all = self.engines.iter().copied();
@@ -144,7 +148,7 @@ impl RunSettings {
         .collect()
     }
 
-    /// Whether an engine has transactions.
+    /// Returns whether an engine has transactions.
     #[must_use]
     pub fn has_transactions(&self, engine: Engine) -> bool {
         match &self.server {
@@ -164,12 +168,12 @@ impl RunSettings {
     }
 }
 
-/// What the benchmark ran on.
+/// The machine of the benchmark.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Machine {
     /// The processor's model.
     pub cpu: String,
-    /// Processors that may be used.
+    /// The number of processors that the process may use.
     pub cores: u32,
     /// Memory, in bytes.
     pub memory_bytes: u64,
@@ -177,7 +181,7 @@ pub struct Machine {
     pub kernel: String,
     /// The distribution.
     pub system: String,
-    /// The file system that the data lie on.
+    /// The file system of the data.
     pub file_system: String,
 }
 
@@ -188,52 +192,56 @@ pub struct Load {
     pub workload: String,
     /// The engine.
     pub engine: Engine,
-    /// Which run, from 1: where loading is what is measured there are several.
+    /// The run, from 1.
+    ///
+    /// There are several where loading itself is measured.
     #[serde(default = "first")]
     pub run: u32,
     /// Rows loaded.
     pub rows: u64,
-    /// Seconds for `LOAD DATA`, `FLUSH TABLES` and making the files durable; for an embedded store for its
-    /// transactions, each of which is durable.
+    /// Seconds for `LOAD DATA`, `FLUSH TABLES` and syncing the files.
+    ///
+    /// For an embedded store, seconds for its transactions, each of which is durable.
     pub seconds: f64,
-    /// Seconds of that in `LOAD DATA` alone.
+    /// Seconds for `LOAD DATA` alone.
     pub load_data_s: f64,
-    /// Seconds for the same by `INSERT` of many rows at a time, where that is measured.
+    /// Seconds for loading the same rows by `INSERT` of many rows at a time, where that is measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub insert_s: Option<f64>,
-    /// Seconds for building all secondary indexes of loaded tables by `ALTER TABLE`, until they are
-    /// durable, where that is measured.
+    /// Seconds for building all secondary indexes of loaded tables by `ALTER TABLE` until they are durable, where that
+    /// is measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub index_s: Option<f64>,
-    /// Seconds that the server went on working in the background, charged to nobody; what an embedded store is told to
-    /// do after loading.
+    /// Seconds of the server's background work after loading, which no figure includes.
+    ///
+    /// For an embedded store, the seconds of the work that it is told to do after loading.
     pub settle_s: f64,
     /// Seconds for `ANALYZE TABLE`.
     pub analyze_s: f64,
     /// Bytes on disk, as allocated by the file system.
     pub disk_bytes: u64,
-    /// `data_length` as the engine tells it.
+    /// `data_length`, as the engine reports it.
     pub data_bytes: u64,
-    /// `index_length` as the engine tells it.
+    /// `index_length`, as the engine reports it.
     pub index_bytes: u64,
-    /// `data_free` as the engine tells it: room in its files that nothing takes.
+    /// `data_free`, as the engine reports it: free space in its files.
     #[serde(default)]
     pub free_bytes: u64,
-    /// Bytes of the engine's log on disk; how large it may become is a setting.
+    /// Bytes of the engine's log on disk; its maximum is a setting.
     #[serde(default)]
     pub log_bytes: u64,
-    /// What a commit of this engine promises.
+    /// The durability that a commit of this engine promises.
     pub durability: String,
     /// The engine's cache, in bytes.
     pub cache_bytes: u64,
-    /// How an embedded store is used: its durability and cache, and how it is read.
+    /// An embedded store's durability and cache, and how it is read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub used: Option<String>,
-    /// The server's peak resident memory up to here, in bytes.
+    /// The server's peak resident memory so far, in bytes.
     pub server_peak_rss_bytes: Option<u64>,
 }
 
-/// The run of what is done only once.
+/// The number of the only run, where there is one.
 fn first() -> u32 {
     1
 }
@@ -249,27 +257,27 @@ pub struct Plan {
     pub engine: Engine,
     /// The steps of `EXPLAIN`.
     pub steps: Vec<PlanStep>,
-    /// Whether it reads the same way as the baseline's; `None` for the baseline itself.
+    /// Whether it accesses the table in the same way as the baseline's plan; `None` for the baseline itself.
     pub same_as_baseline: Option<bool>,
 }
 
 /// One line of `EXPLAIN`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanStep {
-    /// The way of access: `const`, `ref`, `range`, `ALL`…
+    /// The access method: `const`, `ref`, `range`, `ALL`…
     pub access: Option<String>,
     /// The index used.
     pub key: Option<String>,
     /// Bytes of the index used.
     pub key_length: Option<String>,
-    /// Rows expected.
+    /// The estimated number of rows.
     pub rows: Option<String>,
-    /// The rest, such as `Using index`.
+    /// The other columns, such as `Using index`.
     pub extra: Option<String>,
 }
 
 impl PlanStep {
-    /// Whether two steps read the same way; the estimates may differ.
+    /// Returns whether two steps access the table in the same way; the estimates may differ.
     #[must_use]
     pub fn reads_like(&self, other: &Self) -> bool {
         self.access == other.access
@@ -288,23 +296,27 @@ pub struct Run {
     pub query: String,
     /// The engine.
     pub engine: Engine,
-    /// How statements travelled; embedded stores are asked without, and stand under the first that was measured.
+    /// The protocol of the statements.
+    ///
+    /// Embedded stores have none: their runs are under the first protocol measured.
     pub protocol: Protocol,
     /// Client threads.
     pub threads: u32,
-    /// Which run of the cell, from 1.
+    /// The number of the run in its cell, from 1.
     pub run: u32,
     /// Wall-clock seconds from the common start to the last answer.
     pub seconds: f64,
-    /// Transactions done: single queries, or several statements.
+    /// Transactions done: a transaction is a single query or several statements.
     pub queries: u64,
     /// Statements executed.
     pub statements: u64,
-    /// The figure of the run: more is better. Of what is done once a run how often it could be done in a
-    /// second.
+    /// The figure of the run: more is better.
+    ///
+    /// For a transaction that runs once in each run, how often it could run in a second.
     pub rate: f64,
-    /// What the figure counts: `queries/s`, `transactions/s`, or what the workload's file says; `s` where the
-    /// time is meant, which is the inverse of the rate.
+    /// The unit of the figure: `queries/s`, `transactions/s`, or the unit in the workload's file.
+    ///
+    /// `s` means that the time is shown, which is the inverse of the rate.
     pub unit: String,
     /// Median latency of a transaction, in microseconds.
     pub p50_us: u64,
@@ -312,52 +324,54 @@ pub struct Run {
     pub p95_us: u64,
     /// 99th percentile.
     pub p99_us: u64,
-    /// The slowest transaction.
+    /// Maximum latency of a transaction.
     pub max_us: u64,
-    /// Of mixed transactions, each kind's part.
+    /// For mixed transactions, the part of each kind.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub kinds: BTreeMap<String, Kind>,
-    /// Transactions that ended in a rollback, as they were meant to.
+    /// Transactions that ended with an intended rollback.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub rolled_back: u64,
-    /// Conflicts after which a transaction was begun anew, by the server's error code.
+    /// Conflicts after which a client began a transaction again, by the server's error code.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub conflicts: BTreeMap<String, u64>,
-    /// Of transactions that ran beside the measured ones: how many were done.
+    /// Background transactions: the number done of each.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub beside: BTreeMap<String, u64>,
-    /// In an open loop: transactions a second that were due. Latencies count from when each was due.
+    /// In an open loop: transactions due in each second.
+    ///
+    /// Latencies count from the time when each is due.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due_rate: Option<f64>,
-    /// In an open loop: transactions that were due and never begun, since all clients were busy.
+    /// In an open loop: transactions that were due and did not begin, because all clients were busy.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub left: u64,
-    /// The warm-up before it, if there was one.
+    /// The warm-up before the run, if there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warm_up: Option<WarmUp>,
-    /// Of a run of two seconds or longer: what was done in each whole second.
+    /// For a run of two seconds or longer: the transactions of each whole second.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub by_second: Vec<Second>,
-    /// What the engine had put off and did afterwards, if the run wrote.
+    /// The work that the engine deferred and did after the run, if the run wrote.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deferred: Option<Deferred>,
-    /// Transactions that failed, those beside too.
+    /// Transactions that failed, background transactions included.
     pub errors: u64,
-    /// Transactions with wrong answers, in the warm-up too, and conditions that did not hold afterwards.
+    /// Transactions with wrong answers, also in the warm-up, and conditions that did not hold after the run.
     pub wrong: u64,
-    /// What was wrong first, or failed first.
+    /// The first problem: a wrong answer or an error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
-    /// What a commit of this engine promises.
+    /// The durability that a commit of this engine promises.
     pub durability: String,
     /// The engine's cache, in bytes.
     pub cache_bytes: u64,
-    /// The server's peak resident memory up to here, in bytes.
+    /// The server's peak resident memory so far, in bytes.
     pub server_peak_rss_bytes: Option<u64>,
-    /// Processor time that the server took for the run, in seconds (to a hundredth).
+    /// Processor time of the server during the run, in seconds (to a hundredth).
     #[serde(default)]
     pub server_cpu_s: Option<f64>,
-    /// Processor time that the load generator took: what it adds to every engine alike.
+    /// Processor time of the load generator, which adds the same work for every engine.
     #[serde(default)]
     pub client_cpu_s: Option<f64>,
 }
@@ -365,7 +379,7 @@ pub struct Run {
 /// The part of one kind among mixed transactions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Kind {
-    /// How many were done.
+    /// The number of transactions done.
     pub count: u64,
     /// Median latency, in microseconds.
     pub p50_us: u64,
@@ -373,29 +387,29 @@ pub struct Kind {
     pub p95_us: u64,
     /// 99th percentile.
     pub p99_us: u64,
-    /// The slowest.
+    /// Maximum latency.
     pub max_us: u64,
 }
 
 /// A warm-up.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct WarmUp {
-    /// How long it took, in seconds.
+    /// Its length, in seconds.
     pub seconds: f64,
-    /// Whether the rate had become steady, where that was waited for.
+    /// Whether the rate became steady, if the warm-up waited for that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steady: Option<bool>,
 }
 
-/// What was done in one second of a run: an array of three numbers.
+/// The transactions of one second of a run: an array of three numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "(u64, u64, u64)", into = "(u64, u64, u64)")]
 pub struct Second {
-    /// Transactions that ended in it.
+    /// Transactions that ended in this second.
     pub done: u64,
     /// Their mean latency, in microseconds.
     pub mean_us: u64,
-    /// The slowest.
+    /// Their maximum latency.
     pub max_us: u64,
 }
 
@@ -415,14 +429,14 @@ impl From<Second> for (u64, u64, u64) {
     }
 }
 
-/// Work that a run left to be done afterwards: dirty pages, compaction, purge.
+/// The work that a run left for later: dirty pages, compaction, purge.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Deferred {
-    /// Seconds from the last answer until the server rested.
+    /// Seconds from the last answer until the server was idle.
     pub seconds: f64,
-    /// Processor time that the server took for it, in seconds (to a hundredth).
+    /// Processor time of the server for this work, in seconds (to a hundredth).
     pub server_cpu_s: Option<f64>,
-    /// Bytes that the server wrote for it.
+    /// Bytes that the server wrote for this work.
     pub written_bytes: Option<u64>,
 }
 
@@ -431,7 +445,7 @@ fn is_zero(number: &u64) -> bool {
 }
 
 impl Run {
-    /// The rate with the work that was put off charged to it: as if each transaction had waited for its part.
+    /// The rate if the deferred work counts as part of the run's time.
     #[must_use]
     pub fn charged_rate(&self) -> f64 {
         let after = self.deferred.map_or(0.0, |deferred| deferred.seconds);
@@ -439,7 +453,7 @@ impl Run {
             .map_or(self.rate, |part| self.rate * part)
     }
 
-    /// Whether the run counts: every query was answered, and rightly.
+    /// Returns whether the run is valid: it had queries, and each got a right answer.
     #[must_use]
     pub fn is_valid(&self) -> bool {
         self.errors == 0 && self.wrong == 0 && self.queries > 0
@@ -449,8 +463,8 @@ impl Run {
 /// The end of a complete run of the matrix.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Finish {
-    /// When it ended, in universal time.
+    /// The end of the run, in UTC.
     pub finished: String,
-    /// Seconds that this measurement session took, loading included.
+    /// Seconds of this measurement session, loading included.
     pub seconds: f64,
 }

@@ -103,7 +103,7 @@ pub fn run(engine: Engine, query: &str, threads: u32, run: u32, rate: f64) -> Bo
     })
 }
 
-/// A whole file.
+/// All lines of a file.
 pub fn lines() -> Vec<Line> {
     vec![
         Line::Header(Box::new(header())),

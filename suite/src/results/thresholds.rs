@@ -1,4 +1,4 @@
-//! What an engine's figures must reach: a small TOML file.
+//! The thresholds that an engine's figures must reach: a small TOML file.
 //!
 //! ```toml
 //! engine = "peregrine"
@@ -21,17 +21,17 @@ use crate::workload::problem::Problems;
 /// The thresholds of a file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Thresholds {
-    /// The engine whose figures are looked at.
+    /// The engine whose figures are judged.
     pub engine: Engine,
     /// The engine that `minimum` and `geometric_mean` compare it with.
     pub baseline: Engine,
-    /// By query: the minimum ratio to the baseline that each of its cells must have.
+    /// For each query, the minimum ratio to the baseline of each of its cells.
     pub minimum: BTreeMap<String, f64>,
     /// The minimum geometric mean of the ratios to the baseline over all cells.
     pub geometric_mean: Option<f64>,
-    /// The engines of which the best must not be faster in any cell.
+    /// In every cell, the engine must be at least as fast as the best of these engines.
     pub best_of: Vec<Engine>,
-    /// Whether figures must rise with the number of threads up to the number of processors.
+    /// Whether figures must rise with the number of threads, up to the number of processors.
     pub rising: bool,
 }
 
@@ -39,7 +39,7 @@ impl Thresholds {
     /// Reads a file; `file` is its name for messages.
     ///
     /// # Errors
-    /// [`SuiteError::Workload`] with everything that is wrong.
+    /// [`SuiteError::Workload`], which lists all problems.
     pub fn read(text: &str, file: &str) -> Result<Self> {
         let complaints = Complaints::new(text);
         let thresholds = parse(text, &complaints).and_then(|document| {

@@ -1,4 +1,4 @@
-//! Results held against [`Thresholds`]: which cells are below, and whether everything that was asked for holds.
+//! Results judged by [`Thresholds`]: the cells that are below, and whether everything required holds.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,44 +11,44 @@ use crate::arithmetic;
 use crate::engines::Engine;
 use crate::error::{Result, SuiteError};
 
-/// What came of it.
+/// The outcome.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Verdict {
     thresholds: Thresholds,
-    /// Cells that are not as fast as they must be.
+    /// Cells that are not as fast as required.
     pub below: Vec<Compared>,
-    /// Cells, or comparisons of them, that have no figure, and why.
+    /// Cells or comparisons without a figure, and why.
     pub missing: Vec<String>,
     /// Comparisons made.
     pub compared: usize,
-    /// Cells of the baseline that the mean is of, and the mean.
+    /// The number of the baseline's cells in the mean, and the mean.
     mean: (usize, Option<f64>),
     /// The comparison with the lowest ratio to its threshold.
     minimum: Option<Compared>,
-    /// What ran beside an engine's measured cells: how many a second.
+    /// For each engine, background transactions in a second of its measured cells.
     beside: BTreeMap<Engine, f64>,
 }
 
-/// A cell beside what it must reach.
+/// A cell and the figures that it is compared with.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Compared {
     /// The cell.
     pub group: Group,
-    /// The engine that is looked at.
+    /// The engine that is judged.
     pub engine: Engine,
-    /// What it is compared with.
+    /// The engine or number of threads that it is compared with.
     pub with: With,
-    /// The ratio that there must be.
+    /// The required ratio.
     pub threshold: f64,
     /// The ratio of the best runs.
     pub ratio: f64,
     /// The figures of all runs, in ascending order.
     pub runs: Vec<f64>,
-    /// Those that it is compared with.
+    /// The figures of the other side, in ascending order.
     pub others: Vec<f64>,
 }
 
-/// What a cell is compared with.
+/// The other side of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum With {
     /// Another engine's cell.
@@ -58,14 +58,14 @@ pub enum With {
 }
 
 impl Compared {
-    /// How far it is from what it must be: 1 is just enough.
+    /// The ratio relative to the threshold: 1 is just enough.
     #[must_use]
     pub fn of_threshold(&self) -> f64 {
         self.ratio / self.threshold
     }
 
-    /// Whether the figures, measured by the threshold, are no further apart than runs are: then chance may have
-    /// decided.
+    /// Returns whether the distance of the figures from the threshold is no more than runs of the same cell differ:
+    /// then chance may have decided.
     #[must_use]
     pub fn is_tie(&self) -> bool {
         let others: Vec<f64> = self
@@ -78,8 +78,10 @@ impl Compared {
 }
 
 impl Verdict {
-    /// Holds results against thresholds. What must be there is told by the results' header: every cell of its
-    /// workloads at every number of threads with every protocol, with all its runs.
+    /// Judges results by thresholds.
+    ///
+    /// The results' header defines the required cells: every cell of its workloads, at every number of threads, with
+    /// every protocol, and with all its runs.
     ///
     /// # Errors
     /// When the results have no header.
@@ -134,7 +136,7 @@ impl Verdict {
         Ok(judging.found)
     }
 
-    /// Whether everything holds: nothing below, nothing missing, and something was compared.
+    /// Returns whether everything holds: no cell is below or missing, and at least one was compared.
     #[must_use]
     pub fn held(&self) -> bool {
         let mean = self.thresholds.geometric_mean.is_none_or(|minimum| {
@@ -149,15 +151,15 @@ impl Verdict {
 struct Judging<'a> {
     thresholds: &'a Thresholds,
     comparison: Comparison,
-    /// Runs that every cell must have.
+    /// The number of runs that every cell must have.
     runs: u32,
     found: Verdict,
-    /// Ratios to the baseline.
+    /// The ratios to the baseline.
     ratios: Vec<f64>,
 }
 
 impl Judging<'_> {
-    /// A query at each number of threads, in ascending order.
+    /// Judges a query at each number of threads, in ascending order.
     fn ladder(&mut self, groups: &[Group], cores: u32) {
         let own = self.thresholds.engine;
         let mut fewer: Option<(u32, Vec<f64>)> = None;
@@ -240,7 +242,7 @@ impl Judging<'_> {
         }
     }
 
-    /// The figures of a cell's runs, in ascending order; `None`, and noted, when they don't count.
+    /// Returns the figures of a cell's runs, in ascending order; records an invalid cell as missing and returns `None`.
     fn figures(&mut self, group: &Group, engine: Engine) -> Option<Vec<f64>> {
         let runs = self.comparison.runs(group, engine);
         let wrong = runs.iter().find(|run| !run.is_valid());
@@ -265,7 +267,7 @@ impl Judging<'_> {
     }
 }
 
-/// Transactions that ran beside, a second, of each engine that had any.
+/// Returns the background transactions in a second, of each engine that had any.
 fn beside(lines: &[Line]) -> BTreeMap<Engine, f64> {
     let mut all: BTreeMap<Engine, (u64, f64)> = BTreeMap::new();
     for line in lines {
@@ -306,7 +308,7 @@ fn place(group: &Group) -> String {
     )
 }
 
-/// Figures in a row, to three digits and more.
+/// The figures in a line, each with at least three digits.
 fn listed(figures: &[f64]) -> String {
     let texts: Vec<String> = figures
         .iter()
@@ -342,7 +344,7 @@ impl fmt::Display for Compared {
     }
 }
 
-/// A line for each cell that is below or missing, and one for all.
+/// Prints a line for each cell that is below or missing, and a summary line.
 impl fmt::Display for Verdict {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         for below in &self.below {

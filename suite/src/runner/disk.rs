@@ -1,4 +1,4 @@
-//! How much of the disk an engine's table takes.
+//! The disk space of an engine's tables.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 use crate::engines::Engine;
 use crate::error::{PathContext, Result};
 
-/// Size of the unit that the file system counts allocation in.
+/// The unit in which the file system counts allocated space, in bytes.
 const BLOCK: u64 = 512;
 
-/// The files that hold an engine's data (its log left out, as it is for every engine: a log's size
-/// is a setting).
+/// Returns the files that hold an engine's data.
+///
+/// Leaves out the log of every engine, because a log's size is a setting.
 ///
 /// # Errors
 /// When a directory can't be read.
@@ -21,7 +22,7 @@ pub fn data_files(data_dir: &Path, engine: Engine) -> Result<Vec<PathBuf>> {
         Engine::InnoDb | Engine::MyIsam | Engine::Aria | Engine::Other(_) => {
             walk(&schema, &mut files)?;
         }
-        // No server has anything of it.
+        // An embedded store has no files on a server.
         Engine::Embedded(_) => {}
         Engine::MyRocks => {
             walk(&data_dir.join("#rocksdb"), &mut files)?;
@@ -37,7 +38,7 @@ pub fn data_files(data_dir: &Path, engine: Engine) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// The files of an engine's log; none when it has no log.
+/// Returns the files of an engine's log; none when it has no log.
 ///
 /// # Errors
 /// When a directory can't be read.
@@ -64,7 +65,7 @@ fn begins(file: &Path, name: &str) -> bool {
         .is_some_and(|own| own.to_string_lossy().starts_with(name))
 }
 
-/// The files of a directory, without those of directories in it.
+/// Adds the files of a directory, without those of its subdirectories.
 fn list(dir: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     let mut below = Vec::new();
     walk(dir, &mut below)?;
@@ -73,7 +74,7 @@ fn list(dir: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     Ok(())
 }
 
-/// Every file in a directory and those below it.
+/// Returns every file in a directory and its subdirectories.
 ///
 /// # Errors
 /// When a directory can't be read.
@@ -83,8 +84,9 @@ pub fn all_files(dir: &Path) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Bytes that the file system has allocated for the files (a file with holes takes less than its
-/// length). A file that has gone meanwhile takes none.
+/// Bytes that the file system has allocated for the files.
+///
+/// A file with holes takes less than its length. A file that was removed meanwhile takes none.
 #[must_use]
 pub fn allocated_bytes(files: &[PathBuf]) -> u64 {
     files
@@ -94,7 +96,7 @@ pub fn allocated_bytes(files: &[PathBuf]) -> u64 {
         .sum()
 }
 
-/// Makes what was written to the files durable.
+/// Syncs the files.
 ///
 /// # Errors
 /// When that fails.

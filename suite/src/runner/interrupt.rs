@@ -1,5 +1,7 @@
-//! Stopping safely: the first Ctrl-C (or SIGTERM) lets the queries that have begun come to their
-//! end, stops the server in order and keeps what was measured; the second ends the program at once.
+//! Stops safely.
+//!
+//! The first Ctrl-C (or SIGTERM) lets queries that have begun finish, stops the server cleanly and keeps the results so
+//! far. The second ends the program at once.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::OnceLock;
@@ -10,10 +12,10 @@ use crate::error::{Result, SuiteError};
 static STOP: AtomicBool = AtomicBool::new(false);
 static INSTALLED: OnceLock<()> = OnceLock::new();
 
-/// Exit status after an interrupt, as shells have it.
+/// The exit status after an interrupt, as in shells.
 pub const EXIT_STATUS: u8 = 130;
 
-/// The flag that is set when the user wants to stop; from the first call on, Ctrl-C sets it.
+/// Returns the flag that is set when the user wants to stop; the first call installs the handler for Ctrl-C.
 pub fn flag() -> &'static AtomicBool {
     INSTALLED.get_or_init(|| {
         let handler = ctrlc::set_handler(|| {
@@ -23,14 +25,14 @@ pub fn flag() -> &'static AtomicBool {
             eprintln!("\nstopping after the queries that have begun (Ctrl-C again: at once)");
         });
         if let Err(error) = handler {
-            // Then Ctrl-C ends the program as it does by default; results so far are kept anyway.
+            // Without a handler, Ctrl-C ends the program at once; results so far are kept anyway.
             eprintln!("peregrine: Ctrl-C can't be caught: {error}");
         }
     });
     &STOP
 }
 
-/// Whether the user wants to stop.
+/// Returns whether the user wants to stop.
 #[must_use]
 pub fn requested() -> bool {
     flag().load(Ordering::SeqCst)
@@ -39,7 +41,7 @@ pub fn requested() -> bool {
 /// Sleeps for `time`.
 ///
 /// # Errors
-/// [`SuiteError::Interrupted`], soon after the user wants to stop.
+/// [`SuiteError::Interrupted`], within 100 ms after the user stops the run.
 pub fn sleep(time: Duration) -> Result<()> {
     const STEP: Duration = Duration::from_millis(100);
     let until = Instant::now() + time;

@@ -1,4 +1,4 @@
-//! Loading the table into an engine, and what that takes.
+//! Loads the tables into an engine, and measures the time.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -20,55 +20,57 @@ use crate::workload::{Table, Workload};
 pub struct TableFile {
     /// The file with the rows, by its absolute path.
     pub path: PathBuf,
-    /// How many there are.
+    /// The number of rows.
     pub rows: u64,
 }
 
-/// What to load and where.
+/// The tables to load and their server.
 #[derive(Debug, Clone)]
 pub struct Loading<'a> {
     /// The workload.
     pub workload: &'a Workload,
-    /// The files of its tables, in their order.
+    /// The files of the workload's tables, in their order.
     pub files: &'a [TableFile],
     /// The server.
     pub place: Place<'a>,
-    /// What the engine keeps.
+    /// The engine's durability and cache size.
     pub kept: Kept,
 }
 
-/// Where the server is whose tables are loaded.
+/// The place of the server.
 #[derive(Debug, Clone)]
 pub enum Place<'a> {
-    /// A private one on this machine.
+    /// A private server on this machine.
     Private {
         /// Its data directory.
         data_dir: PathBuf,
         /// Its process.
         process: Process,
     },
-    /// One that somebody else started.
+    /// A server that the benchmark did not start.
     Elsewhere {
-        /// Whether it takes files of its clients; else rows are inserted.
+        /// Whether it accepts `LOAD DATA LOCAL`; else rows are inserted.
         local_infile: bool,
         /// The character set of the tables.
         charset: &'a str,
     },
 }
 
-/// How long the parts of loading took, in seconds.
+/// The times of the parts of loading, in seconds.
 struct Times {
     /// `LOAD DATA` alone.
     load_data: f64,
-    /// The same, and until the rows are durable.
+    /// `LOAD DATA`, and the time until the rows are durable.
     durable: f64,
     analyze: f64,
     settle: f64,
 }
 
 impl Loading<'_> {
-    /// Creates the engine's tables anew and loads them. The measured time ends when the rows are
-    /// durable: the statements have committed, the tables are flushed and their files are synced.
+    /// Creates the engine's tables again and loads them.
+    ///
+    /// The measured time ends when the rows are durable: the statements have committed, the tables are flushed and
+    /// their files are synced.
     ///
     /// # Errors
     /// When a statement fails, or rows are missing afterwards.
@@ -113,9 +115,10 @@ impl Loading<'_> {
         })
     }
 
-    /// Loads the engine's tables in every way, each time into new tables, and leaves them loaded: by `LOAD
-    /// DATA`, by `INSERT`, and by `LOAD DATA` without indexes, which `ALTER TABLE` adds. Every way ends
-    /// when all is durable.
+    /// Loads the engine's tables in every way, each time into new tables, and leaves them loaded.
+    ///
+    /// The ways are `LOAD DATA`; `INSERT`; and `LOAD DATA` without indexes, which `ALTER TABLE` then adds. The time of
+    /// each way ends when all is durable.
     ///
     /// # Errors
     /// As [`Loading::load`].
@@ -134,7 +137,7 @@ impl Loading<'_> {
         })
     }
 
-    /// Seconds for filling the tables by `INSERT`.
+    /// Seconds for loading the tables by `INSERT`.
     fn by_insert(&self, connection: &mut mysql::Conn, engine: Engine) -> Result<f64> {
         self.new_schema(connection, engine)?;
         let mut time = Duration::ZERO;
@@ -149,7 +152,7 @@ impl Loading<'_> {
         Ok(seconds)
     }
 
-    /// Seconds for adding the indexes to tables that have been loaded without; `None` when there are none.
+    /// Seconds for adding the indexes to tables that were loaded without them; `None` when there are no indexes.
     fn by_index(&self, connection: &mut mysql::Conn, engine: Engine) -> Result<Option<f64>> {
         let tables = &self.workload.tables;
         let additions: Vec<String> = tables.iter().filter_map(Table::add_indexes).collect();
@@ -179,7 +182,9 @@ impl Loading<'_> {
         self.flush(connection, engine, &all)
     }
 
-    /// Flushes tables and syncs their files; on another's server what a commit promises must do.
+    /// Flushes tables and syncs their files.
+    ///
+    /// On a server that the benchmark did not start, a commit's own durability must be enough.
     fn flush(&self, connection: &mut mysql::Conn, engine: Engine, tables: &[&Table]) -> Result<()> {
         let Place::Private { data_dir, .. } = &self.place else {
             return Ok(());
@@ -189,7 +194,7 @@ impl Loading<'_> {
         disk::sync(&disk::data_files(data_dir, engine)?)
     }
 
-    /// Makes sure that every row is there, and waits until nothing is left to be done in the background.
+    /// Checks that every row is in the tables, and waits until no background work is left.
     fn quiesce(&self, connection: &mut mysql::Conn, engine: Engine) -> Result<()> {
         for (table, file) in self.workload.tables.iter().zip(self.files) {
             count(connection, &table.name, file.rows)?;
@@ -197,7 +202,7 @@ impl Loading<'_> {
         self.settle(connection, engine)
     }
 
-    /// Creates tables of the engine, by their numbers, anew and loads them.
+    /// Creates tables of the engine again, by their numbers, and loads them.
     ///
     /// # Errors
     /// As [`Loading::load`].
@@ -263,7 +268,7 @@ impl Loading<'_> {
         })
     }
 
-    /// Loads a table's rows, and says how long that took.
+    /// Loads a table's rows and returns the time.
     fn fill(
         &self,
         connection: &mut mysql::Conn,
@@ -287,7 +292,7 @@ impl Loading<'_> {
 
     fn load_data(&self, local: &str, table: &Table, file: &TableFile) -> String {
         let path = file.path.display().to_string().replace('\'', "''");
-        // Said only where it matters, so that nothing is converted without need.
+        // Names a character set only where one is needed, to avoid useless conversions.
         let charset = if self.workload.text.is_ascii() {
             ""
         } else {
@@ -305,8 +310,10 @@ impl Loading<'_> {
         )
     }
 
-    /// Lets the engine do what it has put off, and waits until the server rests, so that what one left to
-    /// do is not charged to the next. Another's server is left alone.
+    /// Makes the engine do its deferred work and waits until the server is idle, so that the work is not charged to the
+    /// next engine.
+    ///
+    /// Does nothing on a server that the benchmark did not start.
     fn settle(&self, connection: &mut mysql::Conn, engine: Engine) -> Result<()> {
         let Place::Private { process, .. } = &self.place else {
             return Ok(());
@@ -316,7 +323,7 @@ impl Loading<'_> {
         Ok(())
     }
 
-    /// Makes an engine's schema anew and the current one; returns its name.
+    /// Creates an engine's schema again and makes it the current one; returns its name.
     fn new_schema(&self, connection: &mut mysql::Conn, engine: Engine) -> Result<String> {
         let schema = engine.schema();
         let charset = match &self.place {
@@ -330,7 +337,7 @@ impl Loading<'_> {
     }
 }
 
-/// Gives a server this file of ours when it asks for it, and no other.
+/// Sends the server this file when it asks for it, and no other.
 fn only(path: &Path) -> mysql::LocalInfileHandler {
     let path = path.to_path_buf();
     mysql::LocalInfileHandler::new(move |asked, out| {
@@ -358,7 +365,7 @@ fn count(connection: &mut mysql::Conn, table: &str, rows: u64) -> Result<()> {
     }
 }
 
-/// Data, indexes and free room, as the engine tells them.
+/// Bytes of data, indexes and free space, as the engine reports them.
 fn told_sizes(connection: &mut mysql::Conn, schema: &str) -> Result<(u64, u64, u64)> {
     let statement = format!(
         "SELECT CAST(coalesce(sum(data_length), 0) AS UNSIGNED), \

@@ -1,11 +1,11 @@
-//! What the benchmark runs on.
+//! The machine of the benchmark.
 
 use std::path::Path;
 use std::process::Command;
 
 use crate::results::record::Machine;
 
-/// Describes this machine; `data` is a directory on the disk that matters.
+/// Describes this machine; `data` is a directory on the disk of the data.
 #[must_use]
 pub fn describe(data: &Path) -> Machine {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! One measurement session of the benchmark, from the start of the server to the last line of the results.
+//! One measurement session of the benchmark, from the server's start to the last line of the results.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -33,18 +33,18 @@ use crate::stores;
 use crate::workload::values::data_file;
 use crate::workload::{Mode, Workload};
 
-/// What a complete run found.
+/// The outcome of a complete run.
 #[derive(Debug)]
 pub struct Outcome {
     /// Every line of the results.
     pub lines: Vec<Line>,
 }
 
-/// Runs the benchmark, or the rest of it.
+/// Runs the benchmark, or resumes it.
 ///
 /// # Errors
-/// [`SuiteError::Interrupted`] when the user stopped it; the server is stopped then too, and the
-/// results so far are kept.
+/// [`SuiteError::Interrupted`] when the user stops it. Then the server is stopped, too, and the results so far are
+/// kept.
 pub fn run(request: &Request) -> Result<Outcome> {
     let begun = Instant::now();
     interrupt::flag();
@@ -78,7 +78,7 @@ pub fn run(request: &Request) -> Result<Outcome> {
     result
 }
 
-/// Whether results that were begun on a server are gone on with on the same.
+/// Checks that results are resumed on the server on which they were begun.
 fn same_server(settings: &RunSettings, server: &Server) -> Result<()> {
     match (&settings.server, server) {
         (None, Server::Private(_) | Server::None) => Ok(()),
@@ -136,7 +136,7 @@ fn stop_if_asked() -> Result<()> {
     }
 }
 
-/// One workload, on a server of its own: nothing that another one left is in its way.
+/// One workload on a server of its own, so that no other workload's data affects it.
 struct MeasurementSession<'a> {
     request: &'a Request,
     settings: &'a RunSettings,
@@ -151,7 +151,7 @@ impl MeasurementSession<'_> {
             Answers::compute(&Generator::new(self.settings.seed, rows), |_| ())
         });
         stop_if_asked()?;
-        // The server last: whatever fails before it starts leaves none behind.
+        // The server starts last, so that an earlier failure leaves no server running.
         let embedded = self.open_stores(&lines)?;
         let mut hosts = Hosts {
             server: self.start_server(progress)?,
@@ -159,7 +159,7 @@ impl MeasurementSession<'_> {
         };
         let result = self.on_hosts(&mut hosts, answers.as_ref(), lines, progress);
         progress.preparing("leaving the server");
-        // A server that can't be left is told of, but a failure before that matters more.
+        // If ending the server fails, that is an error, but a failure before it matters more.
         let left = hosts.end(Ending::of(&result), self.request.keep_data);
         let rows = self.rows_dir();
         if rows.exists() {
@@ -170,7 +170,7 @@ impl MeasurementSession<'_> {
         Ok(lines)
     }
 
-    /// The server, if engines of one are to be measured.
+    /// Starts the server, if the session measures engines of a server.
     fn start_server(&self, progress: &Progress) -> Result<Option<Box<dyn ServerHost + '_>>> {
         Ok(match &self.request.server {
             Server::Private(server) => {
@@ -196,7 +196,7 @@ impl MeasurementSession<'_> {
         })
     }
 
-    /// The embedded stores that take part, with what was loaded into them before.
+    /// Opens the embedded stores of the session, with the data loaded before.
     fn open_stores(&self, lines: &[Line]) -> Result<EmbeddedHost> {
         let mut stores = self.settings.embedded();
         let part = self.engines();
@@ -232,7 +232,7 @@ impl MeasurementSession<'_> {
             lines.push(line.clone());
             Ok(())
         };
-        // Copies, because `write` holds the lines.
+        // Reads the lines again, because `write` borrows them.
         let before = file::read(&self.request.out)?;
         if let Some(host) = hosts.server.as_deref_mut() {
             if self.workload.mode == Mode::Load {
@@ -259,7 +259,7 @@ impl MeasurementSession<'_> {
         Ok(lines)
     }
 
-    /// Whether nothing of the workload is left to be measured.
+    /// Returns whether all of the workload is measured.
     fn is_done(&self, lines: &[Line]) -> bool {
         if self.workload.mode == Mode::Load {
             return self.loads_left(lines).is_empty();
@@ -268,7 +268,9 @@ impl MeasurementSession<'_> {
         matrix::remaining(self.settings, self.workload, &self.planned.cells, &done).is_empty()
     }
 
-    /// Of a workload that is loading: the runs that are left, each round beginning with another engine.
+    /// For a workload that measures loading: the runs that are left.
+    ///
+    /// Each round begins with another engine.
     fn loads_left(&self, lines: &[Line]) -> Vec<(u32, Engine)> {
         let mut left = Vec::new();
         for run in 1..=self.settings.runs {
@@ -317,7 +319,7 @@ impl MeasurementSession<'_> {
         Ok(())
     }
 
-    /// The engines that take part: all, unless every cell needs transactions.
+    /// The engines of the session: all that some cell can be measured on.
     fn engines(&self) -> Vec<Engine> {
         let mut engines = self.settings.engines.clone();
         engines.retain(|engine| {
@@ -369,7 +371,7 @@ impl MeasurementSession<'_> {
         Ok(())
     }
 
-    /// Whether an engine has been loaded with the workload's tables, as the results tell.
+    /// Returns whether the results say that an engine was loaded with the workload's tables.
     fn was_loaded(&self, lines: &[Line], engine: Engine) -> bool {
         lines.iter().any(|line| {
             matches!(line, Line::Load(load)
@@ -377,7 +379,7 @@ impl MeasurementSession<'_> {
         })
     }
 
-    /// Fills the embedded stores that are empty.
+    /// Loads the embedded stores that are empty.
     fn fill(
         &self,
         host: &mut EmbeddedHost,
@@ -397,7 +399,7 @@ impl MeasurementSession<'_> {
         Ok(())
     }
 
-    /// Where the rows of the tables lie while they may be loaded.
+    /// The directory of the files with the tables' rows, while tables may be loaded.
     fn rows_dir(&self) -> PathBuf {
         let name = format!("rows-{}", self.workload.name);
         self.request.out.join(name)
@@ -434,7 +436,7 @@ impl MeasurementSession<'_> {
         progress.preparing("asking for the plans");
         let mut engines = self.engines();
         engines.retain(|engine| !engine.is_embedded());
-        // The baseline comes first, whatever order was asked for.
+        // The baseline comes first, whatever order the user asked for.
         let baseline = super::summary::baseline(&engines);
         engines.sort_by_key(|engine| (*engine != baseline, *engine));
         let cells = &self.planned.cells;
@@ -475,9 +477,9 @@ impl MeasurementSession<'_> {
         })
     }
 
-    /// The versions of the measured engines, as the server tells them.
+    /// The versions of the measured engines, as the server reports them.
     fn plugin_versions(&self, connection: &mut mysql::Conn) -> Result<BTreeMap<String, String>> {
-        // The version that a plug-in gives itself is told by MariaDB only.
+        // Only MariaDB reports the version that a plug-in gives itself.
         let own = "SELECT plugin_name, plugin_version, coalesce(plugin_auth_version, '') \
                    FROM information_schema.plugins WHERE plugin_type = 'STORAGE ENGINE'";
         let plain = "SELECT plugin_name, plugin_version, '' \
@@ -502,7 +504,7 @@ impl MeasurementSession<'_> {
     }
 }
 
-/// Tells that an engine's tables are loaded.
+/// Prints that an engine's tables are loaded.
 fn note(load: &Load, progress: &Progress) {
     progress.note(&format!(
         "{:<10} loaded in {:.1} s, {:.0} MB on disk",

@@ -1,4 +1,6 @@
-//! Measuring the matrix: every step in its order, each result written down at once.
+//! Measures the matrix: every step in its order.
+//!
+//! Each result is written at once.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::AtomicBool;
@@ -22,23 +24,23 @@ use crate::results::record::{Deferred, Kind, Line, Run, RunSettings, WarmUp};
 use crate::server::process::Process;
 use crate::workload::{Client, Counters, Mode, Transaction, Workload, MIX};
 
-/// What is measured and where it is written.
+/// The work of a measurement, and where its results are written.
 pub struct Measuring<'a> {
     /// The settings.
     pub settings: &'a RunSettings,
     /// The workload.
     pub workload: &'a Workload,
-    /// Its right answers, if it is on table `normal`.
+    /// Its right answers, if the workload is on table `normal`.
     pub answers: Option<&'a Answers>,
     /// Set when the user wants to stop.
     pub stop: &'a AtomicBool,
-    /// Takes every line.
+    /// Called with every line of the results.
     pub write: &'a mut dyn FnMut(&Line) -> Result<()>,
-    /// Is told how far it is.
+    /// Shows the progress.
     pub progress: &'a mut Progress,
 }
 
-/// What went wrong in a warm-up: it is charged to the cell's first run.
+/// The problems of a warm-up, which are charged to the cell's first run.
 #[derive(Debug, Clone, Default)]
 struct Debt {
     warm_up: Option<WarmUp>,
@@ -48,11 +50,11 @@ struct Debt {
 }
 
 impl Measuring<'_> {
-    /// Does the work.
+    /// Measures all groups.
     ///
     /// # Errors
-    /// [`SuiteError::Interrupted`] when the user wants to stop; otherwise when the target can't be
-    /// brought back after a failure or results can't be written.
+    /// [`SuiteError::Interrupted`] when the user stops it; otherwise when the host can't be restored after a failure,
+    /// or results can't be written.
     pub fn all(&mut self, work: &[Work], host: &mut dyn Host) -> Result<()> {
         let planned = work
             .iter()
@@ -149,7 +151,7 @@ impl Measuring<'_> {
         Ok(())
     }
 
-    /// What a run that wrote has left to be done, and is done now.
+    /// Makes the engine do the deferred work of a run that wrote; returns the cost.
     fn drain(
         &mut self,
         group: &Group,
@@ -180,7 +182,7 @@ impl Measuring<'_> {
         }
     }
 
-    /// When clients ask. What is done once a run has nobody to wait for.
+    /// The pace of the clients: a closed loop for a transaction that runs once in each run.
     fn pace(&self) -> Pace {
         match self.settings.rate {
             Some(rate) if self.workload.mode != Mode::Once => Pace::Open { rate },
@@ -188,7 +190,7 @@ impl Measuring<'_> {
         }
     }
 
-    /// How long a run is to be, in seconds; what has begun then is waited for.
+    /// The length of a run, in seconds; clients finish transactions that have begun.
     fn run_s(&self) -> f64 {
         if self.workload.mode == Mode::Once {
             0.0
@@ -197,7 +199,7 @@ impl Measuring<'_> {
         }
     }
 
-    /// The transaction that a cell is, where each is done once a run.
+    /// Returns the transaction of a cell, where each runs once in a run.
     fn once(&self, group: &Group) -> Option<(usize, &Transaction)> {
         let at = match self.workload.transactions_of(&group.query)[..] {
             [only] if self.workload.mode == Mode::Once => only,
@@ -206,7 +208,7 @@ impl Measuring<'_> {
         Some((at, self.workload.transactions.get(at)?))
     }
 
-    /// Loads the tables anew that the next run of a cell needs as they were.
+    /// Loads the tables again that the next run of a cell needs unchanged.
     fn make_fresh(&self, group: &Group, engine: Engine, host: &mut dyn Host) -> Result<()> {
         match self.once(group) {
             Some((_, transaction)) if !transaction.fresh.is_empty() => {
@@ -216,7 +218,7 @@ impl Measuring<'_> {
         }
     }
 
-    /// What is wrong after a run of what is done once, if anything is.
+    /// Runs the checks after a transaction that runs once in a run, and returns the first problem.
     fn checked(
         &self,
         group: &Group,
@@ -243,7 +245,9 @@ impl Measuring<'_> {
         })
     }
 
-    /// One run. Whatever fails in it is counted, and the target brought back.
+    /// Measures one run.
+    ///
+    /// Counts all failures, and restores the host after them.
     fn ask(
         &mut self,
         group: &Group,
@@ -288,7 +292,7 @@ impl Measuring<'_> {
         };
         let warming_up = run == 0;
         let steady = self.settings.steady_percent.filter(|_| warming_up);
-        // Warming up goes as fast as it can: that fills caches soonest.
+        // The warm-up is a closed loop, which fills caches soonest.
         let pace = if warming_up {
             Pace::Closed
         } else {
@@ -303,7 +307,7 @@ impl Measuring<'_> {
             look: &mut |glance| progress.look(glance),
         };
         let (asking, background) = sessions.split_at_mut(threads.min(sessions.len()));
-        // What runs beside begins when everything else is ready, not before.
+        // The background load begins when everything else is ready.
         let both = make_ready(asking, &question).and_then(|()| {
             let work = || measure(asking, &question, method);
             background_load::during(background, &question, work)
@@ -323,7 +327,7 @@ impl Measuring<'_> {
         Ok(measured)
     }
 
-    /// The newest values of the columns that clients count on, as they stand in the tables.
+    /// Reads the maximum values of the columns whose values clients count upwards.
     fn counters(&self, engine: Engine, sessions: &mut [Box<dyn Session>]) -> Result<Counters> {
         let mut newest = Vec::new();
         if let Some(session) = sessions.first_mut() {
@@ -336,7 +340,7 @@ impl Measuring<'_> {
         Ok(Counters::new(newest))
     }
 
-    /// What must be true of the tables and is not.
+    /// Returns the conditions on the tables that do not hold.
     fn broken_conditions(&self, engine: Engine, host: &mut dyn Host) -> Result<Vec<String>> {
         let mut broken = Vec::new();
         for condition in &self.workload.conditions {
@@ -356,7 +360,7 @@ impl Measuring<'_> {
         Ok(broken)
     }
 
-    /// A run that could not even begin: one error and nothing else.
+    /// The result of a run that could not begin: one error.
     fn failed(&self, error: &SuiteError, engine: Engine, host: &mut dyn Host) -> Result<Measured> {
         let mut problem = Some(error.to_string());
         recover(host, engine, &mut problem)?;
@@ -405,7 +409,7 @@ impl Measuring<'_> {
             seconds: rounded(seconds, 1e6),
             queries: tally.transactions,
             statements: tally.statements,
-            // A rate below one is a time that is meant.
+            // A rate below one stands for a time and needs more digits.
             rate: rounded(rate, if rate < 1.0 { 1e9 } else { 1e3 }),
             unit: self.workload.unit(&group.query),
             p50_us: at(0.50),
@@ -473,7 +477,7 @@ impl Measuring<'_> {
     }
 }
 
-/// Brings the host back, and says in `problem` what had happened to it.
+/// Restores the host, and prepends what had happened to it to `problem`.
 fn recover(host: &mut dyn Host, engine: Engine, problem: &mut Option<String>) -> Result<()> {
     if let Some(happened) = host.recover(engine)? {
         let before = problem.take().unwrap_or_default();
@@ -482,7 +486,7 @@ fn recover(host: &mut dyn Host, engine: Engine, problem: &mut Option<String>) ->
     Ok(())
 }
 
-/// The whole number that a statement answers with.
+/// Returns the whole number that a statement answers with.
 fn number(session: &mut dyn Session, engine: Engine, sql: &str) -> Result<i64> {
     struct Only(Option<i64>);
     impl RowSink for Only {
@@ -502,7 +506,7 @@ fn number(session: &mut dyn Session, engine: Engine, sql: &str) -> Result<i64> {
         .ok_or_else(|| SuiteError::Server(format!("{sql}: the answer is no whole number")))
 }
 
-/// Processor time taken so far, in seconds.
+/// Processor time so far, in seconds.
 #[derive(Debug, Clone, Copy)]
 struct Usage {
     server: Option<f64>,

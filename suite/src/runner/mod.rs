@@ -1,5 +1,5 @@
-//! Running a comparison: load every engine, then measure every cell of the matrix, engines side by
-//! side, and write down what was found.
+//! The runner of a comparison: it loads every engine, measures every cell of the matrix with the engines side by side,
+//! and records the results.
 
 pub mod disk;
 pub mod interrupt;

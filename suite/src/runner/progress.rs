@@ -1,4 +1,4 @@
-//! Telling the user how far it is: a bar on a terminal, plain lines elsewhere.
+//! Progress for the user: a bar on a terminal, plain lines elsewhere.
 
 use std::collections::VecDeque;
 use std::io::IsTerminal;
@@ -9,12 +9,12 @@ use indicatif::{ProgressBar, ProgressStyle};
 use super::load::live_counters::Glance;
 use crate::results::figure::short;
 
-/// How many rates the line of a run shows.
+/// The number of rates that the line of a run shows.
 const RATES: usize = 16;
-/// How long each of them is looked at, in seconds.
+/// The time over which each rate is taken, in seconds.
 const RATE_S: f64 = 0.2;
 
-/// How far a run of the matrix is.
+/// The progress of a run of the matrix.
 #[derive(Debug)]
 pub struct Progress {
     bar: Option<ProgressBar>,
@@ -26,7 +26,7 @@ pub struct Progress {
     run: Live,
 }
 
-/// The run that goes on.
+/// The run in progress.
 #[derive(Debug, Default)]
 struct Live {
     what: String,
@@ -35,7 +35,7 @@ struct Live {
 }
 
 impl Progress {
-    /// Progress of a preparation, before it is known how much there is to do.
+    /// Progress of the preparation, before the amount of work is known.
     #[must_use]
     pub fn new() -> Self {
         let bar = std::io::stderr().is_terminal().then(|| {
@@ -54,7 +54,7 @@ impl Progress {
         }
     }
 
-    /// A step of the preparation begins.
+    /// Shows that a step of the preparation begins.
     pub fn preparing(&self, what: &str) {
         match &self.bar {
             Some(bar) => bar.set_message(what.to_owned()),
@@ -62,7 +62,7 @@ impl Progress {
         }
     }
 
-    /// A matrix begins, the first or another: so many groups, planned to take so many seconds.
+    /// Begins a matrix of this many groups, planned to take this many seconds.
     pub fn matrix(&mut self, groups: usize, planned: f64) {
         self.groups = groups;
         self.groups_done = 0;
@@ -77,7 +77,7 @@ impl Progress {
         }
     }
 
-    /// A run begins.
+    /// Shows that a run begins.
     pub fn run(&mut self, what: &str) {
         self.run = Live {
             what: what.to_owned(),
@@ -88,7 +88,7 @@ impl Progress {
         }
     }
 
-    /// What the clients of the run have done so far.
+    /// Shows the counts of the run's clients.
     pub fn look(&mut self, now: Glance) {
         let Some(bar) = &self.bar else { return };
         if let Some(told) = self.run.told(now) {
@@ -97,7 +97,7 @@ impl Progress {
         }
     }
 
-    /// Work planned to take so many seconds is done.
+    /// Records that work planned to take this many seconds is done.
     pub fn advance(&mut self, planned: f64) {
         self.planned_done += planned;
         if let Some(bar) = &self.bar {
@@ -107,7 +107,7 @@ impl Progress {
         }
     }
 
-    /// A group is done; `line` says what was found.
+    /// Shows that a group is done; `line` describes its result.
     pub fn group_done(&mut self, line: &str) {
         self.groups_done += 1;
         match &self.bar {
@@ -121,7 +121,7 @@ impl Progress {
         }
     }
 
-    /// Something worth a line of its own.
+    /// Prints a line.
     pub fn note(&self, line: &str) {
         match &self.bar {
             Some(bar) => bar.println(line),
@@ -129,14 +129,14 @@ impl Progress {
         }
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub fn end(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
     }
 
-    /// Seconds left, judged by how long the work so far took compared with the plan.
+    /// Estimates the seconds left, from the ratio of the time so far to the plan.
     fn left(&self) -> f64 {
         let stretch = if self.planned_done > 0.0 {
             (self.begun.elapsed().as_secs_f64() / self.planned_done).max(1.0)
@@ -148,7 +148,7 @@ impl Progress {
 }
 
 impl Live {
-    /// The rates of late as a line, the last one and the mean latency; `None` when it is too soon for
+    /// Returns the recent rates as a sparkline, with the last rate and the mean latency; `None` when it is too soon for
     /// another.
     fn told(&mut self, now: Glance) -> Option<String> {
         let time = now.elapsed.saturating_sub(self.before.elapsed);
@@ -168,7 +168,7 @@ impl Live {
     }
 }
 
-/// Columns as high as their values beside the highest.
+/// Draws columns whose heights are relative to the highest value.
 fn sparkline(values: &VecDeque<f64>) -> String {
     const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let most = values.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
@@ -218,7 +218,7 @@ mod tests {
             }));
         }
         let text = |text: &str| Some(text.to_owned());
-        // 10 in 0.2 s, then 20, then none: half, all and nothing of the highest bar.
+        // 10 in 0.2 s, then 20, then none: half, full and lowest bar.
         let expected = [
             None,
             text("█ 50/s, 400 µs"),

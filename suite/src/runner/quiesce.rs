@@ -1,4 +1,4 @@
-//! Having a server do what its engines have put off, so that nobody else is charged with it.
+//! Makes a server do its engines' deferred work, so that it affects no other engine's figures.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -11,12 +11,12 @@ use crate::error::{Result, StatementContext};
 use crate::results::record::Deferred;
 use crate::server::process::Process;
 
-/// The longest that background work is waited for.
+/// The maximum wait for background work.
 const LONGEST: Duration = Duration::from_secs(60);
-/// How long the server is looked at to tell whether it rests.
+/// The interval over which the server's processor time shows whether it is idle.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// Asks an engine to do at once what it would otherwise do later in the background.
+/// Asks an engine to do its deferred work at once.
 ///
 /// # Errors
 /// When a statement fails.
@@ -26,7 +26,7 @@ pub fn bring_to_rest(connection: &mut mysql::Conn, engine: Engine) -> Result<()>
             connection,
             "SET GLOBAL rocksdb_force_flush_memtable_and_lzero_now = 1",
         ),
-        // Until a checkpoint, changed pages are in memory and in the log only.
+        // Until a checkpoint, changed pages are only in memory and in the log.
         Engine::Peregrine => run(connection, "SET GLOBAL peregrine_checkpoint_now = ON"),
         Engine::InnoDb | Engine::MyIsam | Engine::Aria | Engine::Embedded(_) | Engine::Other(_) => {
             Ok(())
@@ -34,8 +34,7 @@ pub fn bring_to_rest(connection: &mut mysql::Conn, engine: Engine) -> Result<()>
     }
 }
 
-/// Has an engine write out what has changed in its tables, makes its files durable, waits until the server
-/// rests, and says what that took.
+/// Makes an engine write its changes and syncs its files, waits until the server is idle, and returns the cost.
 ///
 /// # Errors
 /// When a statement fails, or a file can't be synced.
@@ -48,9 +47,9 @@ pub fn drain(
     let begun = Instant::now();
     let tables = tables(connection, engine)?;
     match engine {
-        // What was measured may have dropped them all.
+        // The measured transactions may have dropped all tables.
         _ if tables.is_empty() => {}
-        // It has no statement for a checkpoint, but for having these tables' pages written at once.
+        // InnoDB has no statement for a checkpoint, but this one writes the pages of these tables at once.
         Engine::InnoDb => {
             run(connection, &format!("FLUSH TABLES {tables} FOR EXPORT"))?;
             run(connection, "UNLOCK TABLES")?;
@@ -62,7 +61,7 @@ pub fn drain(
     }
     disk::sync(&disk::data_files(data_dir, engine)?)?;
     let asked = begun.elapsed();
-    // Only what it took until it rested is its own; the look that showed it resting is not.
+    // Counts the time until the server was idle, without the last interval, which showed that it was.
     let seconds = asked + settle(process);
     let since = |now: Option<f64>, before: Option<f64>| Some((now? - before?).max(0.0));
     Ok(Deferred {
@@ -75,7 +74,7 @@ pub fn drain(
     })
 }
 
-/// The tables that an engine's schema has now, as a list in SQL.
+/// Returns the present tables of an engine's schema, as an SQL list.
 fn tables(connection: &mut mysql::Conn, engine: Engine) -> Result<String> {
     let schema = engine.schema();
     let statement = format!(
@@ -89,8 +88,9 @@ fn tables(connection: &mut mysql::Conn, engine: Engine) -> Result<String> {
     Ok(quoted.collect::<Vec<_>>().join(", "))
 }
 
-/// Waits until the server rests, so that what one engine left to do is not charged to the next: how long it
-/// was busy.
+/// Waits until the server is idle, so that one engine's deferred work is not charged to the next.
+///
+/// Returns how long the server was busy.
 pub fn settle(process: Process) -> Duration {
     let begun = Instant::now();
     let mut busy = Duration::ZERO;
@@ -99,7 +99,7 @@ pub fn settle(process: Process) -> Duration {
         std::thread::sleep(LOOK);
         let now = process.cpu_ticks();
         match (before, now) {
-            // A tick is a hundredth of a second: at most 4 % of one processor.
+            // A tick is a hundredth of a second. One tick in an interval is 4 % of one processor and counts as idle.
             (Some(before), Some(now)) if now.saturating_sub(before) > 1 => {}
             _ => break,
         }

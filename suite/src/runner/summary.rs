@@ -10,7 +10,7 @@ use crate::results::figure::shown;
 use crate::results::record::{Header, Line, Load, Planned, RunSettings};
 use crate::results::{file, loads};
 
-/// The engine that others are compared with: `InnoDB` if it took part, else the first.
+/// Returns the engine that others are compared with: `InnoDB` if it is measured, else the first.
 #[must_use]
 pub fn baseline(engines: &[Engine]) -> Engine {
     if engines.contains(&Engine::InnoDb) {
@@ -20,7 +20,7 @@ pub fn baseline(engines: &[Engine]) -> Engine {
     }
 }
 
-/// The tables and sentences that end a run; the best engine of each cell is bold and starred.
+/// Returns the tables and sentences after a run; the best engine of each cell is bold and starred.
 #[must_use]
 pub fn render(lines: &[Line]) -> String {
     let Some(header) = file::header(lines) else {
@@ -177,7 +177,7 @@ fn ratios(
     table
 }
 
-/// How long loading took and how much room it takes; where loading itself is measured in a table each.
+/// The time and size of loading; where loading itself is measured, a table for each.
 fn loads(lines: &[Line], settings: &RunSettings, workload: &str, baseline: Engine) -> String {
     let all: Vec<Load> = settings
         .engines
@@ -247,7 +247,7 @@ fn loads(lines: &[Line], settings: &RunSettings, workload: &str, baseline: Engin
     format!("{table}\n{sizes}")
 }
 
-/// A figure with so many decimals, and its ratio to the baseline's.
+/// A figure with this many decimals, and its ratio to the baseline's.
 fn compared(figure: Option<f64>, baseline: Option<f64>, decimals: usize) -> [Cell; 2] {
     let shown = |figure: Option<f64>, decimals: usize| {
         right(figure.map_or_else(|| "–".to_owned(), |figure| format!("{figure:.decimals$}")))
@@ -278,7 +278,7 @@ fn sentence(engine: Engine, baseline: Engine, summary: Option<Summary>) -> Strin
     }
 }
 
-/// How many runs of an open loop did not keep up.
+/// Returns a sentence with the number of open-loop runs that did not keep up.
 fn behind(lines: &[Line]) -> String {
     let of_run = |line: &Line| matches!(line, Line::Run(run) if run.left > 0);
     match lines.iter().filter(|line| of_run(line)).count() {
@@ -289,7 +289,7 @@ fn behind(lines: &[Line]) -> String {
     }
 }
 
-/// What was not made equal, on a server whose settings are its own.
+/// Describes the settings of a server that keeps its own, since they were not made equal.
 fn own_settings(header: &Header) -> String {
     let Some(server) = &header.settings.server else {
         return String::new();
@@ -318,7 +318,7 @@ fn own_settings(header: &Header) -> String {
     text
 }
 
-/// How embedded stores were used, and what makes them unlike a server.
+/// Describes how embedded stores were used, and how they differ from a server.
 fn embedded_stores(lines: &[Line], settings: &RunSettings) -> String {
     let mut used: Vec<(Engine, &str)> = Vec::new();
     for line in lines {

@@ -1,4 +1,4 @@
-//! Changes of a session: of its own rows, of rows that all change, of amounts.
+//! A session's changes: of its own rows, of shared rows, and of amounts.
 
 use peregrine::{Error, RowLock, Value};
 
@@ -33,7 +33,7 @@ impl Session<'_> {
                 work.txn.insert(&self.own, values)
             })?;
             work.rows.insert(id, row);
-            // A row that is refused takes nothing of those before it back.
+            // A refused row must not undo the inserts before it.
             if work.bulk && self.dice.below(2) == 0 {
                 self.duplicate(work)?;
             }
@@ -58,7 +58,7 @@ impl Session<'_> {
         let Some(id) = self.existing(&work.rows) else {
             return Ok(());
         };
-        // Now and then it moves to another key.
+        // One update in four may move the row to another key.
         let moved = self.key();
         let to = match self.dice.below(4) == 0 && !work.rows.contains_key(&moved) {
             true => moved,
@@ -88,7 +88,7 @@ impl Session<'_> {
                 let key = self.encoded(id)?;
                 work.txn.delete(&self.own, &key)?;
                 work.rows.remove(&id);
-                // Who has a copy of the leaf from in between must not take it for gone.
+                // A reader with a copy of the leaf from before the insert must not treat the row as deleted.
                 if self.dice.below(3) == 0 {
                     self.insert_again(work, id)?;
                 }
@@ -97,7 +97,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// What is there already is refused, by the clustered key or by the unique index.
+    /// Inserts a duplicate, which the clustered key or the unique index must refuse.
     pub(super) fn duplicate(&mut self, work: &mut Work) -> Step {
         let Some(id) = self.existing(&work.rows) else {
             return Ok(());
@@ -125,11 +125,11 @@ impl Session<'_> {
         }
     }
 
-    /// Makes, changes or deletes a row that others change, too.
+    /// Inserts, updates or deletes a shared row.
     pub(super) fn change_shared(&mut self, work: &mut Work) -> Step {
         let id = u64::from(self.dice.below(SHARED_KEYS));
         let key = self.shared.encode_key(0, &[Value::UInt(id)])?;
-        // Now and then it takes for granted that nothing is there.
+        // Half of the time it assumes that the row does not exist.
         let blind = self.dice.below(2) == 0;
         let from = match blind {
             true => None,
@@ -151,7 +151,7 @@ impl Session<'_> {
             });
             return Ok(());
         }
-        // The group makes the content one of its own; a code may be that of another row, and is refused then.
+        // The group makes the content unique. The code may be that of another row; then the row is refused.
         self.next_code += 1;
         let group = ((self.number << 24) | (self.next_code & 0xff_ffff)) as u32;
         let code = u64::from(self.dice.below(2 * SHARED_KEYS));
@@ -171,7 +171,7 @@ impl Session<'_> {
                 });
                 Ok(())
             }
-            // The code is that of another row; or nothing was there that could be locked, and another one was faster.
+            // The code is that of another row. Or there was no row to lock, and another session inserted one first.
             Err(Error::Duplicate { index: 2 }) => Ok(()),
             Err(Error::Duplicate { index: 0 }) if blind => Ok(()),
             Err(error @ Error::Duplicate { index: 0 }) if from.is_none() => {
@@ -201,7 +201,7 @@ impl Session<'_> {
             return Ok(());
         }
         work.trail += &format!(" transfer from {from} to {to};");
-        // The transaction may go on after an error: then nothing is moved, and not half of it.
+        // The transaction may continue after an error; then it must move the whole amount or nothing.
         let before = work.txn.savepoint();
         let moved = self.move_amount(work, from, to);
         if let Err(End::TimedOut | End::Interrupted | End::Failed(_)) = moved {

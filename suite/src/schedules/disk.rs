@@ -1,4 +1,4 @@
-//! The disk under a schedule: calls that fail, and the check of what is on it.
+//! The disk under a schedule: calls that fail, and the check of its contents.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::dice::Dice;
 /// The directory of the database.
 pub const DIR: &str = "/db";
 
-/// Lets a call fail that is to come, or calls.
+/// Makes one or more later calls to the operating system fail.
 pub fn let_fail(os: &SimulatedOs, dice: &mut Dice) {
     let calls = [
         FaultOn::Write,
@@ -35,7 +35,7 @@ pub fn let_fail(os: &SimulatedOs, dice: &mut Dice) {
     }
 }
 
-/// The structural check of a database that nobody has open.
+/// Checks the structure of a database that is closed.
 fn check(os: &SimulatedOs) -> Result<Report, String> {
     let os: Arc<dyn Os> = Arc::new(os.clone());
     let mut report = Report::default();
@@ -49,8 +49,10 @@ fn none<'a>(mut problems: impl Iterator<Item = &'a String>) -> Result<(), String
         .map_or(Ok(()), |problem| Err(format!("the check found: {problem}")))
 }
 
-/// The same after a crash. A table of one session that could not be filled may have a row that lacks entries, if the
-/// crash came before it was dropped: the next opening drops it, and nobody sees it.
+/// Checks the structure after a crash.
+///
+/// A table of one session whose filling failed may have a row without its entries, if the crash came before the drop.
+/// The next opening drops the table, and no session sees it.
 pub fn check_crashed(os: &SimulatedOs) -> Result<(), String> {
     let report = check(os)?;
     let unseen = format!("table {OF_ONE_SESSION}");
@@ -62,7 +64,7 @@ pub fn check_crashed(os: &SimulatedOs) -> Result<(), String> {
     )
 }
 
-/// The same, when a database was closed and all was purged: nothing stands there that nobody can see any more.
+/// Checks the structure of a closed and purged database: it must have no records that no session can see.
 pub fn check_purged(os: &SimulatedOs) -> Result<(), String> {
     let report = check(os)?;
     none(report.problems.iter())?;

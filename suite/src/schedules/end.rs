@@ -1,21 +1,22 @@
-//! Why a transaction does not go on, and whether anything can have made it so.
+//! The reasons for which a transaction ends, and the check that something in the schedule provoked them.
 
 use peregrine::{Error, Isolation};
 
 use super::plan::{is_refused, Ending, Plan};
 
-/// Why a transaction does not go on.
+/// The reason for which a transaction can't continue.
 pub enum End {
-    /// Another one was in the way: rolled back.
+    /// A conflict with another transaction: rolled back.
     Conflict(Error),
-    /// A wait came to no end in time: what the statement was at is not done.
+    /// A lock wait timed out: the statement changed nothing.
     TimedOut,
-    /// A wait, or the statement, was interrupted: what it was at is not done.
+    /// A wait or the statement was interrupted: the statement changed nothing.
     Interrupted,
-    /// A call to the operating system failed, or there was no memory or no frame; of a commit: whether it is there is
-    /// unknown.
+    /// A call to the operating system failed, or there was no memory or no frame.
+    ///
+    /// The outcome of a commit is unknown then.
     Failed(String),
-    /// The transaction takes this no more: fine where a call has failed in it, or rows lack entries.
+    /// The transaction refuses to continue: right after a failed call, or where rows lack entries.
     Refused(String),
     /// Something is wrong.
     Wrong(String),
@@ -34,20 +35,22 @@ impl From<Error> for End {
     }
 }
 
-/// What a transaction has beside it.
+/// The sessions with which a transaction shares its tables.
 #[derive(Clone, Copy)]
 pub struct Beside {
-    /// Sessions that use the same tables, itself among them.
+    /// The number of sessions that use the same tables, including its own.
     pub sessions: u64,
-    /// Whether a table can be such that who comes second fails at once.
+    /// Whether a table may be optimistic, so that the second of two conflicting transactions fails at once.
     pub is_optimistic: bool,
 }
 
 impl End {
-    /// The same where something can have provoked it, else that it is wrong. Whoever is alone in its tables waits for
-    /// nobody; without a limit no wait ends by time; without a snapshot no row is newer than it.
+    /// Returns the same end where something in the schedule can have provoked it, else that it is wrong.
     ///
-    /// After a call that failed, a transaction may keep its locks until the database is opened again.
+    /// A session that is alone in its tables waits for no other. Without a limit no wait times out. Without a snapshot
+    /// no row is newer than it.
+    ///
+    /// After a failed call all ends are allowed: a transaction may keep its locks until the database is opened again.
     pub fn unless_unprovoked(self, plan: &Plan, isolation: Isolation, beside: Beside) -> End {
         if plan.ending == Ending::CallFails {
             return self;
@@ -81,7 +84,7 @@ pub(super) type Step = std::result::Result<(), End>;
 mod tests {
     use super::*;
 
-    /// A plan in which nothing fails that fits.
+    /// Returns a plan that fits and in which nothing fails.
     fn plan(fits: impl Fn(&Plan) -> bool) -> Plan {
         let plans = (0..).map(Plan::new);
         let mut plans = plans.filter(|plan| plan.ending != Ending::CallFails);

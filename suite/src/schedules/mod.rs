@@ -1,25 +1,26 @@
-//! Schedules of the whole engine: sessions, purge, pruning, checkpoints, eviction, reading ahead, commits in groups,
-//! crashes and recovery, on a simulated disk, in an order of threads that a seed decides. The same seed, with the
-//! same knobs, does the same again.
+//! Schedules of the whole engine on a simulated disk: sessions, purge, pruning, checkpoints, eviction, read-ahead,
+//! group commit, crashes and recovery.
+//!
+//! A seed decides the order of the threads. The same seed with the same knobs repeats the same schedule.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `plan.rs` | what a seed makes |
-//! | `end.rs` | why a transaction ends, and what can have made it so |
+//! | `plan.rs` | the plan that a seed draws |
+//! | `end.rs` | the reasons for which a transaction ends, and whether something provoked them |
 //! | `session.rs` | a session, and the model of what it must see |
 //! | `changes.rs`, `queries.rs` | its statements |
-//! | `tables.rs` | what is in the database |
-//! | `model/reading.rs`, `model/ledger.rs` | rows as they are read; what was committed |
-//! | `model/snapshots.rs` | what a session sees of others' rows |
-//! | `model/whole.rs` | what one commit of each session explains, over all tables |
-//! | `model/now.rs` | what a session is at, for the others |
-//! | `model/links.rs` | rows that all sessions change |
-//! | `passing.rs` | a table that comes and goes |
-//! | `disk.rs` | calls that fail, and the check of what is on the disk |
-//! | `power.rs` | power that is lost, and what must be found then |
-//! | `play.rs` | one schedule, and what must hold at its end |
+//! | `tables.rs` | the tables of the database |
+//! | `model/reading.rs`, `model/ledger.rs` | rows as they are read; the commits of each session |
+//! | `model/snapshots.rs` | the rows of others that a session sees |
+//! | `model/whole.rs` | the check of one commit of each session over all tables |
+//! | `model/now.rs` | the state of a session that others may know |
+//! | `model/links.rs` | shared rows, which all sessions change |
+//! | `passing.rs` | the passing table, which is created and dropped |
+//! | `disk.rs` | calls that fail, and the check of the disk's contents |
+//! | `power.rs` | power loss, and what must be found after it |
+//! | `play.rs` | one schedule, and the checks at its end |
 //! | `varied/` | sessions in tables of other kinds |
-//! | `work.rs` | many of them, in processes with different knobs |
+//! | `work.rs` | many schedules, in processes with different knobs |
 
 mod changes;
 mod disk;

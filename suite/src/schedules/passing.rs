@@ -1,4 +1,4 @@
-//! The table that comes and goes: made, emptied, dropped, and filled by one thread, which knows what it has.
+//! The passing table: the upkeep thread creates, truncates, drops and fills it, and knows its rows.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering;
@@ -21,7 +21,7 @@ impl Play {
         &self.ledgers[last as usize]
     }
 
-    /// Makes it, or empties it where it is there.
+    /// Creates the table, or truncates it if it exists.
     pub(super) fn make_passing(&self, dice: &mut Dice) -> peregrine::Result<()> {
         let kind = Kind {
             large: dice.below(2) == 0,
@@ -38,7 +38,7 @@ impl Play {
     pub(super) fn drop_passing(&self) -> peregrine::Result<()> {
         let before = self.power.passing();
         match self.define(false, || self.db.drop_table(PASSING)) {
-            // Whether it is there after a crash stays as it was: unknown where its creation has failed.
+            // Not found: keep the earlier knowledge about a crash, which is unknown if the creation failed.
             Err(Error::NotFound { .. }) => {
                 self.power.set_passing(before);
                 Ok(())
@@ -47,8 +47,9 @@ impl Play {
         }
     }
 
-    /// A change of definitions, after which the table is there, without rows, or not. While it goes on, and once it has
-    /// failed, that is unknown.
+    /// Changes the definition: after it the table is there without rows, or not there.
+    ///
+    /// During the change, and after it has failed, that is unknown.
     fn define(
         &self,
         is_there: bool,
@@ -76,7 +77,7 @@ impl Play {
         outcome
     }
 
-    /// Definitions are durable once they are acknowledged, whatever commits are.
+    /// Compares the definition after a crash: it is durable once acknowledged, whatever the durability of commits.
     pub(super) fn compare_definitions(&self, passing: Option<bool>) -> Result<(), String> {
         let found = match self.db.table(PASSING) {
             Ok(_) => true,
@@ -93,7 +94,7 @@ impl Play {
         }
     }
 
-    /// Some more rows, committed or not.
+    /// Adds rows, and commits or rolls back.
     pub(super) fn fill_passing(&self, dice: &mut Dice) -> peregrine::Result<()> {
         if self.passing_is_unknown.load(Ordering::Relaxed) {
             return Ok(());
@@ -135,7 +136,7 @@ impl Play {
         }
     }
 
-    /// Its rows are those after one of the commits; without a crash, after the last one.
+    /// Checks that the table's rows are those after one of the commits; without a crash, after the last one.
     pub(super) fn compare_passing(&self, commits: Option<Range<usize>>) -> Result<(), String> {
         let ledger = self.passing_ledger();
         let (_, last) = ledger.position();
@@ -153,7 +154,7 @@ impl Play {
         }
     }
 
-    /// A ledger of what it has now.
+    /// Returns a ledger of the rows that the table has at present.
     pub(super) fn found_passing(&self) -> Result<Ledger, String> {
         let known = |read: &Read| Row {
             group: read.group as u32,

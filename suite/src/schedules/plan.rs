@@ -1,4 +1,4 @@
-//! What a schedule's seed makes: how many sessions do what, and on which database.
+//! The plan that a schedule's seed draws: the number and roles of the sessions, and their database.
 
 use std::time::Duration;
 
@@ -9,7 +9,9 @@ use super::varied;
 use crate::dice::Dice;
 use crate::simulated::model::Kind;
 
-/// Sessions that there are at most. The key of a row, divided by [`OWNERS`], leaves the number of its owner.
+/// The maximum number of sessions.
+///
+/// The key of a row modulo [`OWNERS`] is the number of its owner.
 pub const MOST_SESSIONS: u64 = 4;
 /// See [`MOST_SESSIONS`].
 pub const OWNERS: u64 = 8;
@@ -19,12 +21,13 @@ pub const OWNERS: u64 = 8;
 pub enum Ending {
     /// The database is closed.
     Closed,
-    /// Power is lost when all is done.
+    /// Power is lost when all sessions have ended.
     PowerLostAtEnd,
-    /// Power is lost on the way.
+    /// Power is lost while sessions run.
     PowerLost,
-    /// Calls to the operating system fail, once, now and then or from then on, or points of the engine do; in the end
-    /// power is lost.
+    /// Calls to the operating system fail (once, repeatedly, or from some moment on), or points of the engine fail.
+    ///
+    /// At the end, power is lost.
     CallFails,
 }
 
@@ -41,28 +44,30 @@ impl Ending {
     }
 }
 
-/// What a session is there for.
+/// The role of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// It does a bit of everything.
+    /// A mix of all statements.
     Mixed,
-    /// It reads, for long.
+    /// Long reads.
     Reader,
-    /// It writes, in many short transactions.
+    /// Many short transactions that write.
     Writer,
-    /// It goes through what all have, and locks what it finds.
+    /// Scans of the rows of all sessions, with locks.
     Locker,
-    /// It takes rows of its own away, and puts most of them back in the same transaction.
+    /// Deletes own rows and inserts most of them again in the same transaction.
     Replacer,
 }
 
-/// What fails at points of the engine, and who stays there for a while: each once in so many points, 0: never.
+/// The faults and pauses at points of the engine.
+///
+/// Each occurs once in this many points on average; 0 means never.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Points {
     killed: u64,
     no_memory: u64,
     no_frame: u64,
-    /// Pauses with a latch, between two steps, and in calls to the operating system.
+    /// Pauses while holding a latch, between two steps, and in calls to the operating system.
     pauses: [u64; 3],
 }
 
@@ -87,7 +92,7 @@ impl Points {
         }
     }
 
-    /// Points at which there is no memory, or no frame.
+    /// Draws points at which there is no memory or no frame.
     pub fn failing(dice: &mut Dice) -> Points {
         Points {
             no_memory: [0, 16, 256, 2_048][dice.below(4) as usize],
@@ -96,7 +101,7 @@ impl Points {
         }
     }
 
-    /// The same, where no error is expected: to be killed is none.
+    /// Returns the same without errors: kills are no errors.
     fn without_errors(self) -> Points {
         Points {
             no_memory: 0,
@@ -105,7 +110,7 @@ impl Points {
         }
     }
 
-    /// From now on it is so.
+    /// Puts these values into effect.
     pub fn set(self) {
         let_fail(Fault::Killed, self.killed);
         let_fail(Fault::NoMemory, self.no_memory);
@@ -117,66 +122,66 @@ impl Points {
     }
 }
 
-/// What is played.
+/// The plan of a schedule.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The seed of all of it.
+    /// The seed of everything.
     pub seed: u64,
-    /// Sessions beside each other.
+    /// The number of sessions.
     pub sessions: u64,
-    /// What each is there for.
+    /// The role of each session.
     pub roles: Vec<Role>,
-    /// Transactions of each.
+    /// The number of transactions of each session.
     pub transactions: u32,
-    /// Statements of a transaction, at most.
+    /// The maximum number of statements in a transaction.
     pub statements: u32,
-    /// Steps of the thread that does what no session does.
+    /// The number of steps of the upkeep thread.
     pub upkeep: u32,
-    /// Whether that thread does little but purge, again and again.
+    /// Whether the upkeep thread mostly purges.
     pub tidies: bool,
-    /// What the sessions' table has.
+    /// The definition of the sessions' table.
     pub kind: Kind,
-    /// Rows that each session has at first.
+    /// The number of initial rows of each session.
     pub filled: u64,
-    /// Keys of each session.
+    /// The number of keys of each session.
     pub keys: u64,
-    /// Bytes in a row, at most.
+    /// The maximum number of padding bytes in a row.
     pub most_pad: u32,
-    /// Bytes of a large value, at most.
+    /// The maximum number of bytes in a large value.
     pub most_large: u32,
-    /// Rows among which amounts are moved.
+    /// The number of rows among which amounts are moved.
     pub accounts: u64,
-    /// Isolation of all, or each transaction has its own.
+    /// The isolation level of all transactions; `None` if each draws its own.
     pub isolation: Option<Isolation>,
-    /// When commits are durable.
+    /// The durability of commits.
     pub durability: Durability,
-    /// How it ends.
+    /// The ending of the schedule.
     pub ending: Ending,
-    /// Whether calls to the operating system fail, where something does.
+    /// Whether calls to the operating system fail, if the ending is [`Ending::CallFails`].
     pub calls_fail: bool,
-    /// Whether an update can leave a large value as it is.
+    /// Whether an update may leave a large value unchanged.
     pub keeps_large: bool,
-    /// Sessions beside all these in tables of their own: see `varied/`.
+    /// The number of sessions in tables of their own, in addition to `sessions`: see `varied/`.
     pub varied: u64,
-    /// Whether they lock the counter of automatic values while they reserve some.
+    /// Whether these sessions lock the counter of automatic values while they reserve some.
     pub locks_counter: bool,
     /// Whether sessions wait between the statements of a transaction, as people and programs do.
     pub thinks: bool,
     points: Points,
     pool_bytes: usize,
     scan_threads: usize,
-    /// `None`: what suits the log.
+    /// `None`: the length that fits the log.
     log_segment_bytes: Option<u64>,
     lock_wait_timeout: Duration,
 }
 
 impl Plan {
-    /// The plan of a seed.
+    /// Draws the plan of a seed.
     #[must_use]
     pub fn new(seed: u64) -> Plan {
         let mut dice = Dice::new(seed, 0);
         let mut points_dice = Dice::new(seed, OWNERS * 7);
-        // What came later, so that all else is drawn as before.
+        // Dice of their own, so that the other draws of a seed stay the same.
         let mut later_dice = Dice::new(seed, OWNERS * 8);
         let isolations = [
             None,
@@ -226,7 +231,7 @@ impl Plan {
             pool_bytes: 1 << 20,
             scan_threads: 1 + dice.below(3) as usize,
             log_segment_bytes: Some([16 << 10, 32 << 10, 256 << 10][dice.below(3) as usize]),
-            // Without a limit, a wait that nobody ends is seen: the schedule has no end.
+            // Without a limit, a wait that never ends is found: the schedule does not end.
             lock_wait_timeout: [
                 Duration::from_millis(1),
                 Duration::from_millis(50),
@@ -250,7 +255,7 @@ impl Plan {
         }
     }
 
-    /// With so many transactions that their ends are put together and thrown away, and few rows.
+    /// A plan with few rows and so many transactions that the engine merges and drops their ends.
     fn of_many_transactions(self) -> Plan {
         let mut roles = vec![Role::Writer; MOST_SESSIONS as usize];
         roles[0] = self.roles[0];
@@ -268,7 +273,7 @@ impl Plan {
         }
     }
 
-    /// Of sessions that lock whatever they find in few leaves, and others that change rows there.
+    /// A plan of sessions that lock rows in few leaves, and of others that change rows there.
     fn of_locking_scans(self) -> Plan {
         Plan {
             sessions: self.sessions.max(2),
@@ -284,7 +289,7 @@ impl Plan {
         }
     }
 
-    /// Of sessions that lock what others have locked, and change little.
+    /// A plan of sessions that lock rows that others have locked, and change little.
     fn of_lockers(self) -> Plan {
         Plan {
             sessions: MOST_SESSIONS,
@@ -293,7 +298,7 @@ impl Plan {
         }
     }
 
-    /// With values of up to a mebibyte, few of them: chunks over many stays inside the barrier.
+    /// A plan with few values of up to a mebibyte, whose chunks take many passes of the checkpoint barrier.
     fn of_very_large_values(self) -> Plan {
         Plan {
             sessions: self.sessions.min(2),
@@ -311,7 +316,7 @@ impl Plan {
         }
     }
 
-    /// With a pool of many parts.
+    /// A plan with a pool of many parts.
     fn with_a_larger_pool(self) -> Plan {
         Plan {
             pool_bytes: 16 << 20,
@@ -319,7 +324,7 @@ impl Plan {
         }
     }
 
-    /// With segments of the log as long as suits its length.
+    /// A plan with log segments whose length fits the log.
     fn with_a_log_as_it_suits(self) -> Plan {
         Plan {
             log_segment_bytes: None,
@@ -327,7 +332,7 @@ impl Plan {
         }
     }
 
-    /// With so many rows that pages come and go all the time.
+    /// A plan with so many rows that pages are loaded and evicted all the time.
     fn larger_than_the_pool(self) -> Plan {
         let rows = 1_200 / self.sessions;
         Plan {
@@ -338,8 +343,10 @@ impl Plan {
         }
     }
 
-    /// After a failed call a transaction can keep its locks until the database is opened again. Who waits for them
-    /// beside a purge that tries again and again must not need more points for it than a schedule may have.
+    /// Limits lock waits where calls fail.
+    ///
+    /// After a failed call a transaction may keep its locks until the database is opened again. A session that waits
+    /// for them, beside a purge that retries all the time, must not exceed the schedule's maximum number of points.
     fn with_limits_where_calls_fail(self) -> Plan {
         let longest = match self.ending {
             Ending::CallFails => Duration::from_millis(50),
@@ -351,25 +358,25 @@ impl Plan {
         }
     }
 
-    /// Whether an error is one of a call or a point that this schedule lets fail.
+    /// Returns whether an error is from a call or point that this schedule makes fail.
     #[must_use]
     pub fn expects(&self, error: &Error) -> bool {
         is_refused(error) && self.ending == Ending::CallFails
     }
 
-    /// Whether a wait for a lock can end because of its length.
+    /// Returns whether a wait for a lock can time out.
     #[must_use]
     pub fn limits_waits(&self) -> bool {
         self.lock_wait_timeout < Duration::MAX
     }
 
-    /// Whether sessions are interrupted: at points, or by the thread that does what no session does.
+    /// Returns whether sessions are interrupted, at points or by the upkeep thread.
     #[must_use]
     pub fn interrupts(&self) -> bool {
         self.points.killed > 0 || !self.tidies
     }
 
-    /// What happens at points in the first life, before a crash, or in the second: nothing fails then.
+    /// The faults and pauses at points, in the first life or after a crash, when nothing fails.
     #[must_use]
     pub fn points(&self, life: u64) -> Points {
         match life {
@@ -378,7 +385,7 @@ impl Plan {
         }
     }
 
-    /// How its database is opened: with all its threads, and most often the smallest pool.
+    /// The options of its database: with all its threads, and mostly the smallest pool.
     #[must_use]
     pub fn options(&self) -> Options {
         let options = Options {
@@ -397,8 +404,10 @@ impl Plan {
     }
 }
 
-/// Whether a call to the operating system failed, now or before, or there was no memory or no frame. Nothing of the
-/// operation is done then.
+/// Returns whether a call to the operating system failed, at present or before, or whether there was no memory or no
+/// frame.
+///
+/// The operation has done nothing then.
 pub(super) fn is_refused(error: &Error) -> bool {
     match error {
         Error::Io { .. }

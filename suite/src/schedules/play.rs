@@ -1,5 +1,5 @@
-//! One schedule: a database on a simulated disk, its sessions and its own threads, all in the order that the seed
-//! decides; then what must hold of what is left.
+//! One schedule: a database on a simulated disk, its sessions and its own threads, in an order decided by the seed;
+//! then the check of the result.
 
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
@@ -33,7 +33,7 @@ use crate::simulated::model::Row;
 /// Plays the schedule of a seed.
 ///
 /// # Errors
-/// What is wrong, in words.
+/// Text that says what is wrong.
 pub fn play(seed: u64) -> Result<Passed, String> {
     let outcome = Arc::new(Mutex::new(Err("no outcome".to_owned())));
     let inside = Arc::clone(&outcome);
@@ -45,19 +45,19 @@ pub fn play(seed: u64) -> Result<Passed, String> {
     outcome.map(|()| passed)
 }
 
-/// What the threads of a schedule share.
+/// The state that the threads of a schedule share.
 pub(super) struct Play {
     pub(super) plan: Arc<Plan>,
     os: SimulatedOs,
-    /// Of the sessions, of those in `varied/`, and of the table that comes and goes.
+    /// Ledgers of the sessions, of the sessions in `varied/`, and of the passing table.
     pub(super) ledgers: Arc<Vec<Ledger>>,
     pub(super) power: Arc<Power>,
-    /// What each session is at.
+    /// The state of each session.
     now: Arc<Vec<Now>>,
-    /// Automatic values that somebody has.
+    /// Automatic values that sessions have reserved.
     given: Arc<Given>,
     pub(super) db: Arc<Database>,
-    /// Whether a call has failed of which nobody knows what it has done to the table that comes and goes.
+    /// Whether a failed call left it unknown what the passing table has.
     pub(super) passing_is_unknown: AtomicBool,
 }
 
@@ -66,7 +66,7 @@ fn engine(when: &'static str) -> impl Fn(Error) -> String {
 }
 
 impl Play {
-    /// Makes the database, and its rows at first.
+    /// Creates the database and its initial rows.
     fn new(plan: Arc<Plan>) -> Result<Play, String> {
         let os = SimulatedOs::new(plan.seed);
         let db = Database::open_on(Arc::new(os.clone()), DIR, plan.options());
@@ -123,18 +123,18 @@ impl Play {
         db.sync_log()
     }
 
-    /// Those of the sessions that have rows in [`OWN`].
+    /// The ledgers of the sessions that have rows in [`OWN`].
     fn own_ledgers(&self) -> &[Ledger] {
         &self.ledgers[..self.plan.sessions as usize]
     }
 
-    /// Those of the sessions in `varied/`.
+    /// The ledgers of the sessions in `varied/`.
     fn varied_ledgers(&self) -> &[Ledger] {
         let first = self.plan.sessions as usize;
         &self.ledgers[first..first + self.plan.varied as usize]
     }
 
-    /// Sessions and upkeep; then everything that must hold.
+    /// Runs sessions and upkeep, then checks everything.
     fn all(self) -> Result<(), String> {
         self.run(0, self.plan.transactions)?;
         if self.plan.ending == Ending::CallFails {
@@ -161,8 +161,8 @@ impl Play {
         }
     }
 
-    /// A call has failed, or will not any more: power is lost now, in the midst of everything or when the database
-    /// is closed.
+    /// Ends a schedule in which calls fail: stops the failures, then loses power, with the database open or after it is
+    /// closed.
     fn after_failures(self) -> Result<(), String> {
         let mut dice = Dice::new(self.plan.seed, OWNERS * 4);
         self.os.heal();
@@ -178,7 +178,7 @@ impl Play {
             ..
         } = self;
         let db = Arc::into_inner(db).ok_or("somebody still has the database")?;
-        // It may have stopped.
+        // The database may have stopped.
         let _ = db.close();
         if !is_open {
             power.lose();
@@ -207,7 +207,9 @@ impl Play {
         })
     }
 
-    /// As [`Play::opened`]; now and then after a first recovery in which a call fails.
+    /// Opens the database after a crash.
+    ///
+    /// One time in three, a first recovery comes before it, in which calls may fail.
     fn recovered(
         plan: Arc<Plan>,
         os: SimulatedOs,
@@ -220,7 +222,7 @@ impl Play {
                 Points::failing(&mut dice).set();
             }
             match Database::open_on(Arc::new(os.clone()), DIR, plan.options()) {
-                // It may have stopped.
+                // The database may have stopped.
                 Ok(db) => drop(db.close()),
                 Err(error) if is_refused(&error) => {}
                 Err(error) => return Err(format!("recovery where a call fails: {error}")),
@@ -228,12 +230,12 @@ impl Play {
             Points::default().set();
             os.heal();
         }
-        // What was told until here is of calls or points that failed on purpose.
+        // The errors so far come from calls or points that failed on purpose.
         let _ = errors_told::taken();
         Play::opened(plan, os, ledgers)
     }
 
-    /// What is found after a crash; then work goes on.
+    /// Checks the database after a crash, then continues with it.
     fn after(plan: Arc<Plan>, ledgers: Arc<Vec<Ledger>>, mut crash: Crash) -> Result<(), String> {
         check_crashed(&crash.disk)?;
         let disk = crash.disk.clone();
@@ -241,7 +243,7 @@ impl Play {
         play.decide(&mut crash)?;
         play.compare(&play.db, Some(&crash.commits))?;
         play.compare_definitions(crash.passing)?;
-        // From here on what was found is what there is.
+        // From here on the model is what was found.
         play.ledgers = Arc::new(play.found()?);
         play.run(1, 1)?;
         play.compare(&play.db, None)?;
@@ -250,7 +252,9 @@ impl Play {
         errors_told::none()
     }
 
-    /// Transactions that are found prepared commit, or are rolled back: then their sessions' rows are known for certain.
+    /// Decides on each transaction that was found prepared: commit or rollback.
+    ///
+    /// Then the rows of its session are certain.
     fn decide(&self, crash: &mut Crash) -> Result<(), String> {
         let mut dice = Dice::new(self.plan.seed, OWNERS * 20);
         let found = self.db.prepared();
@@ -283,7 +287,7 @@ impl Play {
         Ok(())
     }
 
-    /// Ledgers of what the sessions' rows are now.
+    /// Returns ledgers with the present rows of the sessions.
     fn found(&self) -> Result<Vec<Ledger>, String> {
         let (table, mut txn) = self.reader(&self.db, OWN)?;
         let found = rows(&mut txn, &table, 0, false).map_err(engine("reading"))?;
@@ -310,7 +314,7 @@ impl Play {
                 kept.insert(read.id, row);
             }
             let ledger = Ledger::default();
-            // What was found of the other tables counts as the first session's.
+            // Rows of the other tables count as the first session's.
             match session {
                 0 => ledger.begins(&kept, &links, &moved),
                 _ => ledger.begins(&kept, &[], &[]),
@@ -330,7 +334,7 @@ impl Play {
             .collect()
     }
 
-    /// Runs all sessions, and the upkeep beside them.
+    /// Runs all sessions, with the upkeep beside them.
     fn run(&self, life: u64, transactions: u32) -> Result<(), String> {
         self.plan.points(life).set();
         let mut threads = Vec::new();
@@ -374,14 +378,14 @@ impl Play {
         Ok(())
     }
 
-    /// What no session does.
+    /// Runs the upkeep: the work that no session does.
     fn upkeep(&self, life: u64) -> Result<(), String> {
         let mut dice = Dice::new(self.plan.seed, OWNERS * 2 + life);
         if self.plan.ending == Ending::CallFails && self.plan.calls_fail && life == 0 {
             let_fail(&self.os, &mut dice);
         }
         for step in 0..=self.plan.upkeep {
-            // Others do some of their work before each step.
+            // Lets the other threads work before each step.
             let most = if self.plan.tidies { 40 } else { 400 };
             for _ in 0..dice.below(most) {
                 schedule::point();
@@ -422,7 +426,7 @@ impl Play {
         }
     }
 
-    /// What was acknowledged before is durable then, also where commits wait for less.
+    /// Syncs the log: commits acknowledged before are then durable, whatever the durability setting.
     fn sync_log(&self) -> peregrine::Result<()> {
         let before = self.ledgers.iter().map(|ledger| ledger.position().1);
         let before: Vec<usize> = before.collect();
@@ -433,7 +437,7 @@ impl Play {
         Ok(())
     }
 
-    /// Closes the database, all of which is purged, and checks it.
+    /// Closes the database, which purges everything, and checks it.
     fn close(self) -> Result<(), String> {
         let Play { os, db, .. } = self;
         let db = Arc::into_inner(db).ok_or("somebody still has the database")?;
@@ -441,7 +445,7 @@ impl Play {
         check_purged(&os)
     }
 
-    /// When all transactions have ended no lock is left, and nothing that purge has not seen.
+    /// Checks after all transactions have ended that no lock, wait or purge backlog is left.
     fn nothing_is_left(&self) -> Result<(), String> {
         self.db.purge().map_err(engine("purging"))?;
         let status = self.db.status();
@@ -475,7 +479,7 @@ impl Play {
         Ok((table, db.begin(Isolation::RepeatableRead)))
     }
 
-    /// All rows, through all indexes, are those of the ledgers; amounts come to what they were.
+    /// Checks through all indexes that the rows are those of the ledgers, and that the amounts are right.
     fn compare(&self, db: &Database, commits: Option<&[Range<usize>]>) -> Result<(), String> {
         let (table, mut txn) = self.reader(db, OWN)?;
         let found = every_index(&mut txn, &table)?;
@@ -525,12 +529,12 @@ impl Play {
     }
 }
 
-/// No session is at anything.
+/// Returns the states of idle sessions.
 fn nothing(plan: &Plan) -> Vec<Now> {
     (0..plan.sessions).map(|_| Now::default()).collect()
 }
 
-/// All rows; each index must have the same.
+/// Returns all rows, and checks that each index has the same.
 pub(super) fn every_index(
     txn: &mut peregrine::Transaction,
     table: &Arc<Table>,

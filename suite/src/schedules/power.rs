@@ -1,4 +1,4 @@
-//! Power that is lost: when, and what must be found on the disk then.
+//! Power loss: when it happens, and what must be found on the disk.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::dice::Dice;
 pub struct Crash {
     /// The disk.
     pub disk: SimulatedOs,
-    /// Of each session the rows after one of these commits.
+    /// For each session the range of commits: its rows must be those after one of them.
     pub commits: Vec<Range<usize>>,
     /// Transactions that must be found prepared.
     pub prepared: Vec<Xid>,
@@ -23,14 +23,14 @@ pub struct Crash {
     pub passing: Option<bool>,
 }
 
-/// When the power goes.
+/// The time of the power loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Goes {
-    /// When it is asked for, or never.
+    /// When the play asks for it, or never.
     Asked,
-    /// Before this step of what no session does.
+    /// Before this step of the upkeep.
     AtStep(u32),
-    /// Right after so many commits were acknowledged: nothing later makes them durable.
+    /// Right after this many acknowledged commits, so that nothing later makes them durable.
     AfterCommits(u32),
 }
 
@@ -40,7 +40,7 @@ struct State {
     crash: Option<Crash>,
     /// See [`Power::passing`].
     passing: Option<bool>,
-    /// How often that was set.
+    /// The number of changes of `passing`.
     set: u64,
 }
 
@@ -49,12 +49,12 @@ pub struct Power {
     os: SimulatedOs,
     synced: bool,
     ledgers: Arc<Vec<Ledger>>,
-    /// Never held over a point of a schedule: others would wait for it without being seen.
+    /// Never held across a schedule point: other threads would wait for it without the scheduler's knowledge.
     state: Mutex<State>,
 }
 
 impl Power {
-    /// Power that goes as planned, or, in a later life, stays.
+    /// Creates the power of a plan: it fails as planned in the first life, and not by itself in a later one.
     #[must_use]
     pub fn new(plan: &Plan, life: u64, os: &SimulatedOs, ledgers: &Arc<Vec<Ledger>>) -> Self {
         let mut dice = Dice::new(plan.seed, OWNERS * 5);
@@ -80,14 +80,14 @@ impl Power {
         }
     }
 
-    /// What no session does comes to a step.
+    /// Called before a step of the upkeep.
     pub fn step(&self, step: u32) {
         if self.state.lock().goes == Goes::AtStep(step) {
             self.lose();
         }
     }
 
-    /// A commit was acknowledged.
+    /// Called after a commit was acknowledged.
     pub fn acknowledged(&self) {
         let mut state = self.state.lock();
         if let Goes::AfterCommits(left) = &mut state.goes {
@@ -100,7 +100,9 @@ impl Power {
         }
     }
 
-    /// The power goes: from here on the disk of the crash is another one. Others may go on until it has gone.
+    /// Loses power: copies the disk as it is after the crash.
+    ///
+    /// Other threads may go on while it does so.
     pub fn lose(&self) {
         let (loss, bits, passing, set) = {
             let state = &mut *self.state.lock();
@@ -114,7 +116,7 @@ impl Power {
         let durable: Vec<usize> = self.ledgers.iter().map(Ledger::durable).collect();
         let disk = self.os.crash_with(loss, bits);
         let still: Vec<Xid> = standing().collect();
-        // Where commits are not synced, neither is what is prepared.
+        // If commits are not synced, prepares are not either.
         prepared.retain(|xid| self.synced && still.contains(xid));
         let ranges = before.iter().zip(durable).zip(positions());
         let commits = ranges.map(|((before, durable), after)| {
@@ -132,17 +134,17 @@ impl Power {
         });
     }
 
-    /// The crash, if there was one.
+    /// Takes the crash, if there was one.
     pub fn crash(&self) -> Option<Crash> {
         self.state.lock().crash.take()
     }
 
-    /// Whether the table that comes and goes is there; `None`: that is being changed, or a change has failed.
+    /// Whether the passing table exists; `None` while that changes, or after a change has failed.
     pub fn passing(&self) -> Option<bool> {
         self.state.lock().passing
     }
 
-    /// See [`Power::passing`].
+    /// Sets [`Power::passing`].
     pub fn set_passing(&self, is_there: Option<bool>) {
         let mut state = self.state.lock();
         state.passing = is_there;

@@ -1,4 +1,4 @@
-//! Reads of a session: rows, scans, parts of indexes, many keys at once, aggregates with conditions and groups.
+//! A session's reads: rows, scans, parts of indexes, many keys at once, aggregates with conditions and groups.
 
 use std::cmp::Ordering;
 
@@ -16,10 +16,10 @@ use super::session::{Session, Work};
 use super::tables::{AMOUNT, SHARED_KEYS};
 use crate::simulated::model::{Row, CODE, GROUP, ID};
 
-/// Of each session's keys, those that are locked by themselves: few, so that sessions meet there.
+/// The number of each session's keys that `upgrade` locks: few, so that sessions conflict on them.
 const UPGRADED_KEYS: u32 = 4;
 
-/// Which of the entries a seek is for, by how they compare with its prefix, and whether it goes forward.
+/// For each seek: how the entries that it wants compare with its prefix, and whether it goes forward.
 const SEEKS: [(Seek, &[Ordering], bool); 8] = {
     use Ordering::{Equal, Greater, Less};
     [
@@ -79,8 +79,9 @@ impl Session<'_> {
         }
     }
 
-    /// Locks a row of anybody's, so that others may share it, and then alone. Half of the time it is one that its last
-    /// scan has passed over.
+    /// Locks a row of any session, shared and then exclusive.
+    ///
+    /// Half of the time, if its last scan passed over rows, it is one of these.
     pub(super) fn upgrade(&mut self, work: &mut Work) -> Step {
         let owner = u64::from(self.dice.below(self.plan.sessions as u32));
         let any = u64::from(self.dice.below(UPGRADED_KEYS)) * OWNERS + owner;
@@ -105,7 +106,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// A row was found, and is locked from here on.
+    /// Records that the transaction found a row and holds a lock on it.
     fn has_locked(&self, work: &mut Work, read: Read, lock: RowLock) -> Step {
         let owner = read.id % OWNERS;
         if owner != self.number {
@@ -157,7 +158,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// The number of rows by an aggregate is that of a scan.
+    /// Checks that the number of rows by an aggregate is that of a scan.
     pub(super) fn count(&mut self, work: &mut Work) -> Step {
         if work.txn.isolation() == Isolation::ReadCommitted {
             return Ok(());
@@ -175,7 +176,7 @@ impl Session<'_> {
         }
     }
 
-    /// Nothing is lost or made where amounts are moved.
+    /// Checks that the sum of the amounts is constant.
     pub(super) fn sum(&mut self, work: &mut Work) -> Step {
         let expected = AMOUNT * self.plan.accounts;
         let sum = match self.dice.below(2) {
@@ -203,11 +204,11 @@ impl Session<'_> {
         }
     }
 
-    /// Walks through a part of an index, as far as it likes, with a lock or without.
+    /// Reads a part of an index up to a random length, with or without a lock.
     pub(super) fn range(&mut self, work: &mut Work) -> Step {
         let indexes = 1 + self.own.schema().indexes.len() as u32;
         let is_locker = self.role == Role::Locker;
-        // Whoever takes what nobody else has goes through all there is.
+        // One read in three of a locker takes all rows of the table that no other session has locked.
         let takes_all = is_locker && self.dice.below(3) == 0;
         let index = match takes_all {
             true => 0,
@@ -245,7 +246,7 @@ impl Session<'_> {
         let locks = options.lock != RowLock::None || isolation == Isolation::Serializable;
         let skips = options.skip_locked && locks;
         let now = work.now.clone();
-        // What the transaction may have a snapshot of, or what there is.
+        // With a snapshot, the rows may be as old as the transaction; else as the statement.
         let since = match isolation {
             Isolation::RepeatableRead => work.seen.clone(),
             _ => now.clone(),
@@ -260,7 +261,7 @@ impl Session<'_> {
             if joins && self.dice.below(3) == 0 {
                 self.lock_shared(work, options.lock)?;
             }
-            // Who looks at each row before the next one: meanwhile the rest of the leaf may change.
+            // A locker may wait between two rows; meanwhile the rest of the leaf may change.
             if is_locker && self.plan.thinks && self.dice.below(3) == 0 {
                 self.think();
             }
@@ -270,7 +271,7 @@ impl Session<'_> {
                 _ => cursor.prev(&mut work.txn)?,
             };
             if wanted == [Ordering::Equal] && !forward && more {
-                // Backwards nothing ends it but what it stands on.
+                // Backwards, the cursor has no end condition, so compare the current entry.
                 let here = read(&cursor.row()?, self.plan.kind.large)?;
                 more = key_of(&here, index).0 == value;
             }
@@ -282,7 +283,7 @@ impl Session<'_> {
             let is_found = |id: &u64| found.iter().any(|read| read.id == *id);
             work.passed_over = all.filter(|id| !is_found(id)).collect();
         }
-        // What nobody has locked all the time, and nobody has changed, is not skipped.
+        // A row that no session has locked or changed in the meantime must not be skipped.
         let may_skip = skips && !self.were_idle(&idle);
         let is_wanted = |key: u64| wanted.contains(&key.cmp(&value));
         let others = found.iter().filter(|read| read.id % OWNERS != self.number);
@@ -306,7 +307,7 @@ impl Session<'_> {
             }
         }
         if locks && !may_skip && !more {
-            // Who skips what can't be had skips, in a snapshot, what was changed since it was taken.
+            // With a snapshot, a read that skips locked rows also skips rows that were changed after the snapshot.
             let stays = match skips {
                 true => |a: &Read, b: &Read, _: usize| a == b,
                 false => |a: &Read, b: &Read, index| key_of(a, index).0 == key_of(b, index).0,
@@ -314,7 +315,7 @@ impl Session<'_> {
             self.others_are_found(&found, index, &since, is_wanted, stays)?;
         }
         if !skips && (!locks || isolation == Isolation::Serializable) {
-            // A part that was read ends with what was found last.
+            // A partial read ends with the last row found.
             let last = found
                 .last()
                 .filter(|_| more)
@@ -355,7 +356,7 @@ impl Session<'_> {
         }
     }
 
-    /// Locks a row of another table, as a join does between two rows of the first.
+    /// Locks a row of another table, as a join does between two rows of the first table.
     fn lock_shared(&mut self, work: &mut Work, lock: RowLock) -> Step {
         let id = u64::from(self.dice.below(SHARED_KEYS));
         let key = self.shared.encode_key(0, &[Value::UInt(id)])?;
@@ -364,8 +365,9 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// A scan that locks has come to its end: what it was for, and has been there all the time, it has found. With
-    /// that it would have waited for who deleted the row, and put it back.
+    /// Checks that a locking scan that came to its end found all wanted rows that existed all the time.
+    ///
+    /// If another session had deleted such a row and rolled back, the scan would have waited for it.
     fn others_are_found(
         &self,
         found: &[Read],
@@ -378,7 +380,7 @@ impl Session<'_> {
             if owner == self.number {
                 continue;
             }
-            // Both rows have the same id, whichever that is.
+            // Both rows have the same id, so any id will do.
             let alike = |a: &Row, b: &Row| stays(&as_read(0, a), &as_read(0, b), index);
             let stayed = ledger.stayed(since[owner as usize], alike);
             let missed = stayed.iter().find(|(id, row)| {
@@ -394,7 +396,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Rows of others that are locked have not been changed since.
+    /// Checks that the locked rows of others have not been changed since.
     pub(super) fn locked_rows_stay(&self, work: &Work) -> Step {
         let changed = |(read, from): &&(Read, usize)| {
             let owner = (read.id % OWNERS) as usize;
@@ -429,13 +431,13 @@ impl Session<'_> {
                 return wrong(format!("row {id} of many is not as it was written"));
             }
         }
-        // The same key may have been asked for twice.
+        // A key may occur twice among the ids.
         seen.sort_unstable_by_key(|read| read.id);
         seen.dedup();
         self.of_one_commit(work, &seen, |read| ids.contains(&read.id))
     }
 
-    /// Aggregates over the rows for which a condition holds are those of the rows that a scan finds.
+    /// Checks that aggregates over rows with a condition are those of the rows that a scan finds.
     pub(super) fn groups(&mut self, work: &mut Work) -> Step {
         if work.txn.isolation() == Isolation::ReadCommitted {
             return Ok(());
@@ -495,7 +497,7 @@ impl Session<'_> {
     }
 }
 
-/// Whether all of `some` are among `all`, in the same order.
+/// Returns whether all of `some` are among `all`, in the same order.
 fn is_among(some: &[u64], all: &[u64]) -> bool {
     let mut all = all.iter();
     some.iter().all(|id| all.any(|other| other == id))

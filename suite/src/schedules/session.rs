@@ -1,5 +1,6 @@
-//! One session: transactions of random statements on its own rows, among the rows of others, with a model of what
-//! it must see.
+//! One session: transactions of random statements on its own rows, beside the rows of others.
+//!
+//! A model holds the rows that the session must see.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +18,7 @@ use super::power::Power;
 use super::tables::{ACCOUNTS, OWN, SHARED};
 use crate::dice::Dice;
 
-/// The longest wait between two statements takes less than this power of two, in microseconds.
+/// The longest wait between two statements is less than 2 to this power, in microseconds.
 const LONGEST_THOUGHT: u32 = 15;
 
 /// A statement.
@@ -43,7 +44,7 @@ enum Statement {
 }
 
 impl Role {
-    /// What a session does, and how often beside the others.
+    /// The statements of a role and their weights.
     fn weights(self) -> &'static [(Statement, u32)] {
         match self {
             Role::Mixed => &[
@@ -107,57 +108,57 @@ pub struct Session<'a> {
     pub(super) plan: &'a Plan,
     pub(super) number: u64,
     pub(super) dice: Dice,
-    /// Those of all sessions.
+    /// The ledgers of all sessions.
     pub(super) ledgers: &'a [Ledger],
     ledger: &'a Ledger,
     power: &'a Power,
-    /// Of all sessions.
+    /// The states of all sessions.
     pub(super) now: &'a [Now],
     pub(super) own: Arc<Table>,
     pub(super) accounts: Arc<Table>,
     pub(super) shared: Arc<Table>,
     db: &'a Database,
     pub(super) role: Role,
-    /// Codes are never used twice.
+    /// The next code; no code is used twice.
     pub(super) next_code: u64,
 }
 
-/// A transaction of it.
+/// A transaction of a session.
 pub(super) struct Work {
     pub(super) txn: Transaction,
     /// The session's rows, as the transaction sees them.
     pub(super) rows: Rows,
     savepoints: Vec<(Savepoint, Rows, [usize; 2])>,
-    /// Its changes of rows that all sessions change.
+    /// The changes of the shared rows.
     pub(super) links: Vec<Link>,
-    /// Its changes of amounts.
+    /// The changes of amounts.
     pub(super) moved: Vec<Moved>,
-    /// Entries of its own rows are put in by and by.
+    /// Whether entries of its own rows are deferred.
     pub(super) bulk: bool,
-    /// Its commit has begun.
+    /// Whether its commit has begun.
     commits: bool,
-    /// One of its statements has failed so.
+    /// Whether a statement failed because of a failed call, memory or frame.
     has_failed: bool,
-    /// It went back to a savepoint at which entries of a bulk insert could not be put in.
+    /// Whether it went back to a savepoint at which entries of a bulk insert could not be inserted.
     lacks_entries: bool,
-    /// What it has done, for whoever looks for what went wrong.
+    /// Its statements, for the text of a failure.
     pub(super) trail: String,
-    /// Rows of others, when they were first looked at, where they must stay the same.
+    /// The first rows of others that it read, where they must stay the same.
     pub(super) others: Option<Vec<Read>>,
-    /// Of each session the commit that was acknowledged last before this transaction began.
+    /// For each session, the last commit that was acknowledged before this transaction began.
     pub(super) seen: Vec<usize>,
-    /// The same before the statement that it is at.
+    /// For each session, the last commit that was acknowledged before the current statement.
     pub(super) now: Vec<usize>,
-    /// Of each session the commits that can be the last in the transaction's snapshot, by what was read by it.
+    /// For each session, the commits that may be the last in the transaction's snapshot, according to its reads.
     pub(super) possible: Vec<Option<Vec<usize>>>,
-    /// Rows of others that it has locked, each with the commit of its owner that was acknowledged last before.
+    /// Rows of others that it has locked, each with its owner's last commit that was acknowledged before.
     pub(super) locked: Vec<(Read, usize)>,
-    /// Keys of rows that its last scan for what nobody else has did not find.
+    /// Keys of rows that its last scan with `skip_locked` did not find.
     pub(super) passed_over: Vec<u64>,
 }
 
 impl Work {
-    /// Back to a savepoint.
+    /// Rolls back to a savepoint.
     pub(super) fn go_back(&mut self, savepoint: &Savepoint) -> Result<()> {
         self.txn.rollback_to(savepoint)?;
         self.locked.clear();
@@ -167,10 +168,10 @@ impl Work {
 }
 
 impl<'a> Session<'a> {
-    /// Number `number` of the plan; `life` tells apart what was done before a crash and after.
+    /// Session `number` of the plan; `life` distinguishes the time before a crash from the time after.
     ///
     /// # Errors
-    /// The engine's, of opening tables.
+    /// The engine's errors when tables are opened.
     pub fn new(
         plan: &'a Plan,
         number: u64,
@@ -197,10 +198,10 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// Runs so many transactions.
+    /// Runs this many transactions.
     ///
     /// # Errors
-    /// What is wrong.
+    /// Text that says what is wrong.
     pub fn run(&mut self, transactions: u32) -> std::result::Result<(), String> {
         let times = match self.role {
             Role::Mixed | Role::Locker | Role::Replacer => transactions,
@@ -241,7 +242,7 @@ impl<'a> Session<'a> {
             let outcome = self.transaction(&mut work);
             let outcome = match outcome.map_err(|end| self.unless_unprovoked(end, isolation)) {
                 Ok(()) => Ok(()),
-                // What is committed is unknown.
+                // It is unknown whether the commit took effect.
                 Err(End::Failed(_)) if fails && work.commits => return Ok(()),
                 Err(End::Failed(what)) if !fails => Err(what),
                 Err(End::Refused(what)) if !work.has_failed && !work.lacks_entries => Err(what),
@@ -253,7 +254,7 @@ impl<'a> Session<'a> {
                     | End::Failed(_)
                     | End::Refused(_),
                 ) => match self.roll_back(&mut work) {
-                    // Nothing can be done any more.
+                    // After a failed call the session can do nothing more.
                     Err(_) if fails => return Ok(()),
                     outcome => outcome.map_err(|error| format!("rolling back: {error}")),
                 },
@@ -310,8 +311,10 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// A call failed in a statement, of which nothing is done then: the transaction ends, goes on as if nothing had
-    /// been, or goes back. Where the statement could not be taken back as a whole, it must refuse to go on.
+    /// Handles a failed call in a statement, which then has done nothing.
+    ///
+    /// The transaction ends, continues, or goes back to a savepoint. If the statement could not be undone as a whole,
+    /// the transaction must refuse to continue.
     fn after_failed_call(&mut self, work: &mut Work, what: String) -> Step {
         work.has_failed = true;
         work.trail += " failed;";
@@ -328,7 +331,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// A wait came to no end, or was interrupted: the transaction ends, or goes on without what it waited for.
+    /// Handles a wait that timed out or was interrupted: the transaction ends, or continues without it.
     fn after_wait(&mut self, work: &mut Work, end: End) -> Step {
         work.trail += " not done;";
         work.txn.kill_handle().clear();
@@ -346,8 +349,10 @@ impl<'a> Session<'a> {
         end.unless_unprovoked(self.plan, isolation, beside)
     }
 
-    /// Where no other session has a transaction now: with what [`Session::were_idle`] tells whether that was so all
-    /// the time since. After a failed call one can have ended, and keep its locks.
+    /// Returns the state of the other sessions if none of them has a transaction.
+    ///
+    /// [`Session::were_idle`] later compares it, and so tells whether none had one in between. Returns `None` in a
+    /// schedule in which calls fail, because an ended transaction may keep its locks there.
     pub(super) fn others_idle(&self) -> Option<Vec<u64>> {
         let others = (0..).zip(self.now);
         let others = others.filter(|(number, _)| *number != self.number);
@@ -357,7 +362,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// See [`Session::others_idle`].
+    /// Returns whether no other session has had a transaction since: see [`Session::others_idle`].
     pub(super) fn were_idle(&self, before: &Option<Vec<u64>>) -> bool {
         before.is_some() && self.others_idle() == *before
     }
@@ -371,7 +376,7 @@ impl<'a> Session<'a> {
         work.trail += " commit;";
         work.commits = true;
         self.now[self.number as usize].gives_back();
-        // One that changes nothing leaves nothing in the log: it commits also where that has stopped.
+        // A commit without changes writes nothing to the log, so it works even if the log has stopped.
         let changes = self.ledger.is_changed(&work.rows, &work.links, &work.moved);
         if changes {
             self.ledger.begins(&work.rows, &work.links, &work.moved);
@@ -393,7 +398,7 @@ impl<'a> Session<'a> {
                     End::Refused(what) => End::Refused(format!("commit: {what}")),
                     End::Failed(what) => End::Failed(format!("commit: {what}")),
                     End::Wrong(what) => End::Wrong(format!("commit: {what}")),
-                    // Entries that a bulk insert had put off were in the way of others.
+                    // Deferred entries of a bulk insert may conflict with other sessions.
                     end @ (End::Conflict(_) | End::TimedOut | End::Interrupted) => end,
                 })
             }
@@ -408,7 +413,7 @@ impl<'a> Session<'a> {
             .prepares(&xid, &work.rows, &work.links, &work.moved);
         work.txn.prepare(&xid)?;
         self.ledger.stands(true);
-        // Power may go now.
+        // Power may be lost here.
         if self.plan.thinks {
             self.think();
         }
@@ -445,7 +450,7 @@ impl<'a> Session<'a> {
             }
             Statement::TakenBack => {
                 self.set_savepoint(work);
-                // Half of the time most of it is of rows that others may put there again at once.
+                // Half of the time, most changes are on shared rows, which others may insert again at once.
                 let kinds = [4, 8][self.dice.below(2) as usize];
                 for _ in 0..1 + self.dice.below(3) {
                     match self.dice.below(kinds) {

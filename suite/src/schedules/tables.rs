@@ -4,13 +4,13 @@ use crate::simulated::model::{Kind, Row};
 
 /// The table in which every session has rows of its own.
 pub const OWN: &str = "own";
-/// The table among whose rows amounts are moved.
+/// The table of accounts, between which sessions move amounts.
 pub const ACCOUNTS: &str = "accounts";
-/// The table whose rows all sessions make, change and delete.
+/// The table of the shared rows, which all sessions insert, change and delete.
 pub const SHARED: &str = "shared";
-/// Keys of that table.
+/// The number of keys of the shared rows.
 pub const SHARED_KEYS: u32 = 6;
-/// What an account has at first.
+/// The initial amount of an account.
 pub const AMOUNT: u64 = 1_000;
 
 /// The definition of the table of accounts; an account's amount is its group.
@@ -19,7 +19,7 @@ pub const ACCOUNTS_KIND: Kind = Kind {
     indexes: true,
 };
 
-/// The definition of the table of rows that all change.
+/// The definition of the table of shared rows.
 pub const SHARED_KIND: Kind = ACCOUNTS_KIND;
 
 /// The row of an account.

@@ -1,5 +1,6 @@
-//! Many schedules, in processes: knobs are drawn once in a process, and what a failed schedule leaves behind goes
-//! with its process.
+//! Many schedules, in several processes.
+//!
+//! A process draws its knobs once, and the leftovers of a failed schedule end with its process.
 
 use std::fmt;
 use std::io::{BufRead, BufReader};
@@ -15,53 +16,53 @@ use crate::error::{PathContext, Result, SuiteError};
 use crate::errors_told;
 use crate::runner::interrupt;
 
-/// How often progress is told.
+/// The interval between progress messages.
 const TELL: Duration = Duration::from_secs(10);
-/// Failures that are kept with their text.
+/// The maximum number of failures that are kept with their text.
 const MOST_FAILURES: usize = 20;
 
-/// What is asked for.
+/// A request to play schedules.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// Seed of all: each process has knobs and schedules that follow from it.
+    /// The seed: the knobs and schedules of each process follow from it.
     pub seed: u64,
-    /// No process begins after so many schedules.
+    /// No process starts after this many schedules.
     pub schedules: u64,
-    /// No process begins after this time.
+    /// No process starts after this time.
     pub duration: Duration,
     /// Schedules of one process.
     pub in_process: u64,
-    /// Processes beside each other.
+    /// The number of processes at a time.
     pub processes: u32,
-    /// Ends with the first failure.
+    /// Whether to stop at the first failure.
     pub stop_when_found: bool,
 }
 
-/// What came of it.
+/// The outcome of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
     /// The seed.
     pub seed: u64,
-    /// Schedules that went through or failed.
+    /// Schedules that passed or failed.
     pub schedules: u64,
-    /// Those in which power was lost, after a call had failed or without.
+    /// Schedules with a power loss, whether after a failed call or not.
     pub crashes: u64,
-    /// Points that they passed.
+    /// The schedule points that they passed.
     pub points: u64,
-    /// How often the turn went to another thread.
+    /// How often the turn passed to another thread.
     pub turns: u64,
-    /// How often something failed at a point of the engine.
+    /// How often a fault occurred at a point of the engine.
     pub struck: u64,
-    /// How many failed.
+    /// Schedules that failed.
     pub failed: u64,
-    /// The first of them, with how to see them again.
+    /// The first failures, with the command that repeats each.
     pub failures: Vec<String>,
-    /// How long it took.
+    /// The elapsed time.
     pub took: Duration,
 }
 
 impl Outcome {
-    /// Whether nothing failed, and something was tried.
+    /// Returns whether nothing failed and at least one schedule was played.
     #[must_use]
     pub fn held(&self) -> bool {
         self.failed == 0 && self.schedules > 0
@@ -94,10 +95,10 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// Plays schedules in processes of this program, until there are as many as asked for, or time is over.
+/// Plays schedules in processes of this program, until there are as many as asked for or the time is over.
 ///
 /// # Errors
-/// [`SuiteError::Io`] when no process can be started; [`SuiteError::Interrupted`] when the user wants to stop.
+/// [`SuiteError::Io`] when no process can be started; [`SuiteError::Interrupted`] when the user stops the run.
 pub fn run(request: &Request, mut told: impl FnMut(&str)) -> Result<Outcome> {
     interrupt::flag();
     let begun = Instant::now();
@@ -152,7 +153,7 @@ pub fn run(request: &Request, mut told: impl FnMut(&str)) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// The knobs and the first schedule of a process.
+/// Returns the seed of the knobs and of the first schedule of a process.
 fn seeds(request: &Request, process: u64) -> (u64, u64) {
     let knobs = request.seed.wrapping_mul(1_000_003).wrapping_add(process);
     (knobs, knobs.wrapping_mul(1_000_000))
@@ -173,7 +174,7 @@ fn start(request: &Request, knobs: u64, first: u64, processor: u32) -> Result<Ch
         .at("start", &program)
 }
 
-/// Lets one process play its schedules; the first that fails ends it.
+/// Runs one process, which plays its schedules and ends after the first that fails.
 fn one_process(
     request: &Request,
     process: u64,
@@ -224,16 +225,19 @@ fn one_process(
     Ok(())
 }
 
-/// Keeps this process on one processor, where there are so many: who passes the turn then need not wake another one.
+/// Binds this process to one processor, if there are so many, so that passing the turn wakes no other processor.
 pub fn stay_on(processor: u32) {
     let mut only = rustix::thread::CpuSet::new();
     only.set(processor as usize);
-    // Without it all is as right, and slower.
+    // Without binding, the schedules are as right, but slower.
     let _ = rustix::thread::sched_setaffinity(None, &only);
 }
 
-/// Plays schedules in this process, and tells of each: its seed before; points, turns and failures at points after, or
-/// what is wrong. Whether all went through; the first that does not ends it.
+/// Plays schedules in this process, and ends after the first that fails.
+///
+/// Returns whether all passed.
+///
+/// For each schedule it reports the seed at the beginning, and at the end the points, turns and faults, or the error.
 pub fn here(first: u64, schedules: u64, mut told: impl FnMut(&str)) -> bool {
     errors_told::keep();
     for seed in first..first.saturating_add(schedules) {

@@ -1,8 +1,8 @@
-//! Where a MariaDB and the Peregrine plug-in lie.
+//! Finds a MariaDB and the Peregrine plug-in.
 //!
-//! The server is named by the environment (`MARIADB_BASEDIR`; the other [`NAMES`] where something
-//! lies elsewhere than usual) or by the file `target/mariadb/current/env` that `make mariadb`
-//! writes, which holds the same names as shell assignments.
+//! The environment names the server: `MARIADB_BASEDIR`, and the other [`NAMES`] for files in unusual places. Otherwise
+//! the file `target/mariadb/current/env` names it. `make mariadb` writes this file; it has the same names as shell
+//! assignments.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -32,9 +32,9 @@ pub struct Installation {
     pub install_db: PathBuf,
     /// The ordinary client, if there is one.
     pub client: Option<PathBuf>,
-    /// Where the server's own plug-ins lie.
+    /// The directory of the server's own plug-ins.
     pub plugin_dir: PathBuf,
-    /// `LD_LIBRARY_PATH` for the programs, when they need one.
+    /// `LD_LIBRARY_PATH` for the programs, if they need one.
     pub library_path: Option<String>,
 }
 
@@ -42,7 +42,7 @@ impl Installation {
     /// Finds the MariaDB named by the environment, or else the one under `target`.
     ///
     /// # Errors
-    /// [`SuiteError::NoMariaDb`] when there is none, or when the one named is not complete.
+    /// [`SuiteError::NoMariaDb`] when there is none, or when the named one is not complete.
     pub fn find(target: &Path) -> Result<Self> {
         let file = target.join("mariadb/current/env");
         let mut settings = if std::env::var_os("MARIADB_BASEDIR").is_none() && file.is_file() {
@@ -68,8 +68,7 @@ impl Installation {
         Self::from_settings(&settings)
     }
 
-    /// The MariaDB that the settings describe: `MARIADB_BASEDIR`, and what stands elsewhere than it
-    /// usually does there.
+    /// Returns the MariaDB of the settings: `MARIADB_BASEDIR`, and the files that are in unusual places.
     fn from_settings(settings: &BTreeMap<String, String>) -> Result<Self> {
         let basedir = PathBuf::from(settings.get("MARIADB_BASEDIR").map_or("", String::as_str));
         let named = |name: &str| settings.get(name).map(PathBuf::from);
@@ -123,7 +122,7 @@ impl Installation {
         })
     }
 
-    /// A command for one of the programs, with the library path it needs.
+    /// Returns a command for one of the programs, with the library path that it needs.
     #[must_use]
     pub fn command(&self, program: &Path) -> Command {
         let mut command = Command::new(program);
@@ -134,8 +133,8 @@ impl Installation {
     }
 }
 
-/// The directory for build outputs and data: the `target` that this program lies in, or else
-/// `target` under the current directory.
+/// Returns the directory for build outputs and data: the `target` directory of this program, or else `target` in the
+/// current directory.
 #[must_use]
 pub fn target_directory() -> PathBuf {
     let from_program = std::env::current_exe().ok().and_then(|program| {
@@ -151,10 +150,10 @@ pub fn target_directory() -> PathBuf {
     })
 }
 
-/// The Peregrine plug-in: the file given, or else `target/plugin/ha_peregrine.so`.
+/// Returns the Peregrine plug-in: the given file, or else `target/plugin/ha_peregrine.so`.
 ///
 /// # Errors
-/// [`SuiteError::NoPlugin`] when it is not there.
+/// [`SuiteError::NoPlugin`] when the file does not exist.
 pub fn find_plugin(target: &Path, given: Option<&Path>) -> Result<PathBuf> {
     let path = match given {
         Some(path) => path.to_path_buf(),
@@ -169,8 +168,7 @@ pub fn find_plugin(target: &Path, given: Option<&Path>) -> Result<PathBuf> {
     }
 }
 
-/// Reads `NAME=VALUE` lines as a shell would: `export` and quotes may stand there, `#` begins a
-/// comment line.
+/// Parses `NAME=VALUE` lines as a shell does: allows `export` and quotes; `#` begins a comment line.
 fn parse_env_file(text: &str) -> BTreeMap<String, String> {
     text.lines()
         .filter_map(|line| {

@@ -1,8 +1,8 @@
-//! A hard limit on the memory of a server.
+//! A hard memory limit for a server.
 //!
-//! It is that of a control group of its own, which the kernel enforces by killing: what counts is the
-//! memory that is there, of which the file system's cache is given up first. (Limits of a process
-//! count what it has reserved, far more than it uses.)
+//! The limit is that of a control group of its own; the kernel enforces it by killing. It counts resident memory, and
+//! the kernel frees the file system's cache first. (A process's own limits count the memory that it has reserved, far
+//! more than it uses.)
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,22 +10,25 @@ use std::path::{Path, PathBuf};
 use super::process::Process;
 use crate::error::{PathContext, Result};
 
-/// Where control groups are mounted.
+/// The directory where control groups are mounted.
 const MOUNT: &str = "/sys/fs/cgroup";
 
-/// A limit, ready to be put on a process; the control group goes when this is dropped.
+/// A limit, ready for a process.
+///
+/// Dropping it removes the control group.
 #[derive(Debug)]
 pub struct MemoryLimit {
-    /// Bytes.
+    /// The limit in bytes.
     pub bytes: u64,
     /// The control group.
     dir: PathBuf,
-    /// The file in which it counts whom the kernel has killed.
+    /// The file that counts the kernel's kills.
     kills: &'static str,
 }
 
 impl MemoryLimit {
-    /// A limit of so many bytes; `None` where no control group can be made, which needs rights.
+    /// Creates a limit of this many bytes; `None` where no control group can be created, for lack of rights for
+    /// instance.
     #[must_use]
     pub fn new(bytes: u64) -> Option<Self> {
         let (dir, kills) = first_version(bytes)
@@ -34,7 +37,7 @@ impl MemoryLimit {
         Some(Self { bytes, dir, kills })
     }
 
-    /// Puts the limit on a process that has just been started.
+    /// Puts a process that has just started under the limit.
     ///
     /// # Errors
     /// When the system refuses.
@@ -43,7 +46,7 @@ impl MemoryLimit {
         fs::write(&file, process.pid.to_string()).at("cannot write", &file)
     }
 
-    /// How often the kernel has killed a process for the limit.
+    /// How often the kernel has killed a process because of the limit.
     #[must_use]
     pub fn kills(&self) -> u64 {
         let text = fs::read_to_string(self.dir.join(self.kills)).unwrap_or_default();
@@ -54,14 +57,14 @@ impl MemoryLimit {
 
 impl Drop for MemoryLimit {
     fn drop(&mut self) {
-        // Refused while a process is in it: then it is left behind, empty soon.
+        // The kernel refuses while a process is in the group. Then the group stays, and is soon empty.
         if let Err(error) = fs::remove_dir(&self.dir) {
             eprintln!("peregrine: {} stays: {error}", self.dir.display());
         }
     }
 }
 
-/// A new control group below the first of the directories in which one can be made and limited.
+/// Creates a control group in the first of the directories where the program can create and limit one.
 fn make(
     above: impl IntoIterator<Item = PathBuf>,
     limit: impl Fn(&Path) -> std::io::Result<()>,
@@ -73,7 +76,7 @@ fn make(
         match limit(&dir) {
             Ok(()) => Some(dir),
             Err(_) => {
-                // It is of no use; the next place is tried.
+                // The group is of no use; try the next directory.
                 let _ = fs::remove_dir(&dir);
                 None
             }
@@ -81,7 +84,7 @@ fn make(
     })
 }
 
-/// This program's own group, as a line of `/proc/self/cgroup` that begins with one of these names.
+/// Returns this program's own group: the path in the line of `/proc/self/cgroup` whose controllers match.
 fn own(is_it: impl Fn(&str) -> bool) -> Option<String> {
     let text = fs::read_to_string("/proc/self/cgroup").ok()?;
     text.lines().find_map(|line| {
@@ -97,7 +100,7 @@ fn first_version(bytes: u64) -> Option<PathBuf> {
     let own = own(|controllers| controllers.split(',').any(|name| name == "memory"))?;
     make([mount.clone(), mount.join(own)], |dir| {
         fs::write(dir.join("memory.limit_in_bytes"), bytes.to_string())?;
-        // Both together, so that swapping helps nothing. Not there without swap.
+        // Limits memory and swap together, so that swapping doesn't help. The file is missing on a system without swap.
         let both = dir.join("memory.memsw.limit_in_bytes");
         if both.exists() {
             fs::write(both, bytes.to_string())?;

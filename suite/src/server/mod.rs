@@ -1,5 +1,5 @@
-//! A private MariaDB server: finding one, and running it on a data directory of its own, over a
-//! Unix socket only, beside whatever the machine's own services do.
+//! A private MariaDB server: finds one and runs it on a data directory of its own, over a Unix socket only, independent
+//! of the machine's own services.
 
 pub mod installation;
 pub mod memory_limit;

@@ -1,7 +1,7 @@
 //! Facts about a process, read from `/proc`.
 //!
-//! A process is known by its id *and* the time it started, because ids are given out again: a stale
-//! id must never lead to a signal for a stranger.
+//! A process is identified by its id *and* its start time, because the system reuses ids. A signal must never go to
+//! another process with a stale id.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -14,39 +14,39 @@ use serde::{Deserialize, Serialize};
 pub struct Process {
     /// The process id.
     pub pid: i32,
-    /// When it started, in clock ticks since the machine did.
+    /// Its start, in clock ticks since the machine's start.
     pub started: u64,
 }
 
 impl Process {
-    /// The process that has this id now, if there is a living one.
+    /// Returns the living process with this id, if there is one.
     #[must_use]
     pub fn with_id(pid: i32) -> Option<Self> {
         let (state, started) = read_stat(pid)?;
         (state != 'Z' && state != 'X').then_some(Self { pid, started })
     }
 
-    /// This program.
+    /// This process.
     #[must_use]
     pub fn current() -> Option<Self> {
         Self::with_id(i32::try_from(std::process::id()).ok()?)
     }
 
-    /// Whether it is still alive (a zombie is not).
+    /// Returns whether it is still alive; a zombie is not.
     #[must_use]
     pub fn is_alive(&self) -> bool {
         Self::with_id(self.pid) == Some(*self)
     }
 
-    /// Sends a signal, unless the process is gone.
+    /// Sends a signal, unless the process has ended.
     pub fn signal(&self, signal: Signal) {
         if let (true, Some(pid)) = (self.is_alive(), Pid::from_raw(self.pid)) {
-            // It may end between the look and the signal; then there is nothing to do.
+            // The process may end between the check and the signal; then there is nothing to do.
             let _ = rustix::process::kill_process(pid, signal);
         }
     }
 
-    /// Waits until it is gone; false when `limit` passed first.
+    /// Waits until the process has ended; returns false when `limit` passes first.
     #[must_use]
     pub fn wait_until_gone(&self, limit: Duration) -> bool {
         let begun = Instant::now();
@@ -59,7 +59,7 @@ impl Process {
         true
     }
 
-    /// The most resident memory it ever had, in bytes (`VmHWM`).
+    /// Its peak resident memory, in bytes (`VmHWM`).
     #[must_use]
     pub fn peak_resident_bytes(&self) -> Option<u64> {
         let text = std::fs::read_to_string(self.proc_file("status")).ok()?;
@@ -85,7 +85,7 @@ impl Process {
         Some(f64::from(ticks) / f64::from(per_second))
     }
 
-    /// Bytes that it has had written to the disk so far.
+    /// Bytes that it has written to the disk so far.
     #[must_use]
     pub fn written_bytes(&self) -> Option<u64> {
         let text = std::fs::read_to_string(self.proc_file("io")).ok()?;
@@ -99,8 +99,9 @@ impl Process {
     }
 }
 
-/// The fields of `/proc/PID/stat` after the program's name, which may itself hold spaces and
-/// brackets; the first is the state.
+/// Returns the fields of `/proc/PID/stat` after the program's name, which may contain spaces and brackets.
+///
+/// The first field is the state.
 fn stat_fields(pid: i32) -> Option<Vec<String>> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (_, after_name) = text.rsplit_once(')')?;
@@ -132,7 +133,7 @@ mod tests {
         let mut own = Process::current().expect("this process");
         own.started += 1;
         assert!(!own.is_alive());
-        // Would end this test if it reached the stranger.
+        // This would kill the test if it reached the process.
         own.signal(Signal::KILL);
     }
 

@@ -1,8 +1,8 @@
-//! A server on a directory of its own: created on first use, started, asked, stopped, killed.
+//! A server on a directory of its own: created on first use, started, queried, stopped, killed.
 //!
-//! In the directory lie `data` (the server's data directory), `plugins` (links to the server's own
-//! plug-ins and to Peregrine's), `tmp`, `error.log`, and, while the server runs, `server.json`,
-//! which says which process it is and where its socket lies.
+//! The directory has `data` (the server's data directory), `plugins` (links to the server's own plug-ins and to
+//! Peregrine's), `tmp` and `error.log`. While the server runs it also has `server.json`, with its process and the path
+//! of its socket.
 
 use std::fs::File;
 use std::os::unix::process::CommandExt;
@@ -20,14 +20,15 @@ use super::process::Process;
 use super::socket;
 use crate::error::{PathContext, Result, SuiteError};
 
-/// How long a server may take to start (it may have to recover) or to stop.
+/// The maximum time for a server to start (it may have to recover) or to stop.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// How long a server that was left behind may still be starting: one that does not answer for longer is asked to
-/// end all the same.
+/// The time for which a server that was left behind may still be starting.
+///
+/// After it, `stop` ends the server even if it does not answer.
 const LONGEST_START: Duration = Duration::from_secs(60);
 
-/// How many lines of the error log are shown when a server fails.
+/// The number of lines of the error log that are shown when a server fails.
 const LOG_LINES: usize = 25;
 
 /// A server's directory.
@@ -36,16 +37,16 @@ pub struct Sandbox {
     dir: PathBuf,
 }
 
-/// How a server is to be started.
+/// How a server is started.
 #[derive(Debug, Clone, Default)]
 pub struct StartOptions {
     /// The Peregrine plug-in, if it is to be loaded.
     pub plugin: Option<PathBuf>,
     /// Other plug-ins of the server's own to load, e.g. `ha_rocksdb`.
     pub load: Vec<String>,
-    /// More options for mariadbd; they come last and so win.
+    /// More options for mariadbd; they come last and override the others.
     pub arguments: Vec<String>,
-    /// Variables of the environment that the server gets beside this program's own.
+    /// Environment variables for the server, in addition to this program's own.
     pub environment: Vec<(String, String)>,
     /// A limit on the server's memory.
     pub memory_limit: Option<Arc<MemoryLimit>>,
@@ -54,7 +55,7 @@ pub struct StartOptions {
 /// A running server.
 #[derive(Debug)]
 pub struct Running {
-    /// Where its socket lies.
+    /// The path of its socket.
     pub socket: PathBuf,
     /// Its process.
     pub process: Process,
@@ -65,11 +66,11 @@ pub struct Running {
 /// Whether a server runs in a directory.
 #[derive(Debug)]
 pub enum Status {
-    /// It runs.
+    /// A server runs.
     Running(Running),
-    /// None runs; it was stopped in an orderly way, or never started.
+    /// No server runs: it was stopped, or never started.
     Stopped,
-    /// None runs, but one did and ended without a word (killed, or crashed).
+    /// No server runs, but one was running and ended without being stopped (killed or crashed).
     Vanished,
 }
 
@@ -112,10 +113,10 @@ impl Sandbox {
         self.dir.join("server.json")
     }
 
-    /// Whether a server runs here.
+    /// Returns whether a server runs in this directory.
     ///
     /// # Errors
-    /// When the state file is there but can't be read.
+    /// When the state file exists but can't be read.
     pub fn status(&self) -> Result<Status> {
         let file = self.state_file();
         let text = match std::fs::read_to_string(&file) {
@@ -124,7 +125,7 @@ impl Sandbox {
             }
             other => other.at("cannot read", &file)?,
         };
-        // A state file cut short by a crash of the machine tells as much as a stale one.
+        // A machine crash may cut the state file short; then it means the same as a stale one.
         let Ok(state) = serde_json::from_str::<State>(&text) else {
             return Ok(Status::Vanished);
         };
@@ -140,10 +141,10 @@ impl Sandbox {
         }
     }
 
-    /// The running server.
+    /// Returns the running server.
     ///
     /// # Errors
-    /// When none runs.
+    /// When no server runs.
     pub fn running(&self) -> Result<Running> {
         match self.status()? {
             Status::Running(running) => Ok(running),
@@ -161,11 +162,11 @@ impl Sandbox {
         }
     }
 
-    /// Starts the server, creating its data directory first when there is none.
+    /// Starts the server, and creates its data directory first if there is none.
     ///
     /// # Errors
-    /// When one already runs here, when a plug-in is missing, or when the server does not come up;
-    /// then the message has the last lines of its error log.
+    /// When a server already runs in this directory, when a plug-in is missing, or when the server does not start. Then
+    /// the message has the last lines of its error log.
     pub fn start(&self, installation: &Installation, options: &StartOptions) -> Result<Running> {
         std::fs::create_dir_all(&self.dir).at("cannot create", &self.dir)?;
         let _only_one = self.lock()?;
@@ -206,7 +207,7 @@ impl Sandbox {
         let peregrine = options.plugin.as_ref().map(|_| "ha_peregrine".to_owned());
         for plugin in options.load.iter().chain(&peregrine) {
             command.arg(format!("--plugin-load-add={plugin}"));
-            // A server without what it was started for is none: it ends, and its log says why.
+            // A server without its plug-in is useless: with FORCE it ends, and its log says why.
             if let Some(name) = plugin.strip_prefix("ha_") {
                 command.arg(format!("--{name}=FORCE"));
             }
@@ -218,7 +219,8 @@ impl Sandbox {
             .stdin(Stdio::null())
             .stdout(log.try_clone().at("cannot open", &path)?)
             .stderr(log)
-            // Away from the terminal's interrupt: whoever started the server stops it in order.
+            // In its own process group, so that the terminal's interrupt does not reach it: this program stops it
+            // cleanly.
             .process_group(0)
             .spawn()
             .at("cannot run", &installation.server)?;
@@ -235,9 +237,9 @@ impl Sandbox {
         let begun = Instant::now();
         let process = Process::with_id(pid);
         if let Some(process) = process {
-            // At once, before it has taken much.
+            // At once, before the server has taken much memory.
             if let Err(error) = limit.map_or(Ok(()), |limit| limit.apply(process)) {
-                // This function's own child, not yet waited for.
+                // The child of this function, which has not been waited for.
                 let _ = child.kill();
                 let _ = child.wait();
                 return Err(error);
@@ -267,7 +269,7 @@ impl Sandbox {
                 });
             }
             if begun.elapsed() > PATIENCE {
-                // It is this function's own child, not yet waited for, so the id is still its own.
+                // The child of this function, which has not been waited for, so the id is still its own.
                 let _ = child.kill();
                 let _ = child.wait();
                 let _ = std::fs::remove_file(self.state_file());
@@ -289,7 +291,7 @@ impl Sandbox {
         std::fs::write(&file, text).at("cannot write", &file)
     }
 
-    /// Takes the directory's lock, so that two commands can't start a server at once.
+    /// Locks the directory, so that two commands can't start a server at once.
     fn lock(&self) -> Result<File> {
         let path = self.dir.join("lock");
         let file = File::create(&path).at("cannot create", &path)?;
@@ -304,7 +306,7 @@ impl Sandbox {
         if data.join("mysql").is_dir() {
             return Ok(());
         }
-        // Made beside its place and then moved, so that half of one is never taken for a whole.
+        // Created under another name and then renamed, so that a half-made directory never counts as complete.
         let making = self.dir.join("data.new");
         if making.exists() {
             std::fs::remove_dir_all(&making).at("cannot remove", &making)?;
@@ -333,7 +335,7 @@ impl Sandbox {
         std::fs::rename(&making, &data).at("cannot move into place", &data)
     }
 
-    /// One directory with links to every plug-in, since a server takes one only.
+    /// Creates a directory with links to every plug-in, since a server takes only one plug-in directory.
     fn link_plugins(&self, installation: &Installation, options: &StartOptions) -> Result<PathBuf> {
         let links = self.dir.join("plugins");
         if links.exists() {
@@ -364,15 +366,16 @@ impl Sandbox {
         Ok(links)
     }
 
-    /// What the engine has said in the error log that it calls an error; the first of it. No server is asked to do what
-    /// provokes that by who looks.
+    /// Returns the first errors of the engine in the error log.
+    ///
+    /// Callers use it for servers on which no statement should provoke an error.
     #[must_use]
     pub fn engine_errors(&self) -> Vec<String> {
         let text = std::fs::read(self.error_log()).unwrap_or_default();
         errors_of_engine(&String::from_utf8_lossy(&text))
     }
 
-    /// The end of the error log.
+    /// Returns the end of the error log.
     #[must_use]
     pub fn log_tail(&self) -> String {
         let text = std::fs::read(self.error_log()).unwrap_or_default();
@@ -383,7 +386,7 @@ impl Sandbox {
     }
 }
 
-/// Lines in which the plug-in tells of an error, or the library of a panic; the first ones.
+/// Returns the first lines in which the plug-in reports an error, or the library a panic.
 fn errors_of_engine(log: &str) -> Vec<String> {
     let is_error = |line: &&str| {
         (line.contains("[ERROR]") && line.contains("Peregrine")) || line.contains("panicked at")
@@ -393,10 +396,10 @@ fn errors_of_engine(log: &str) -> Vec<String> {
 }
 
 impl Running {
-    /// Stops the server in order and waits until it has ended.
+    /// Stops the server cleanly and waits until it has ended.
     ///
     /// # Errors
-    /// When it does not end in time.
+    /// When the server does not end in time.
     pub fn stop(mut self) -> Result<()> {
         if self.child.is_none() {
             self.wait_while_it_starts();
@@ -414,8 +417,10 @@ impl Running {
         Ok(())
     }
 
-    /// Waits until a server that somebody else started answers, or is gone: a MariaDB that is asked to end
-    /// while it starts can wait for ever for a thread of its own (`init_slave`), which has ended already.
+    /// Waits until a server that another process started answers or ends.
+    ///
+    /// If a MariaDB is told to end while it starts, it can wait forever for a thread of its own (`init_slave`) that has
+    /// already ended.
     fn wait_while_it_starts(&self) {
         let begun = Instant::now();
         while begun.elapsed() < LONGEST_START && self.process.is_alive() && !answers(&self.socket) {
@@ -423,10 +428,10 @@ impl Running {
         }
     }
 
-    /// Ends the server at once, as a crash would (`kill -9`), and waits until it is gone.
+    /// Ends the server at once, as a crash would (`kill -9`), and waits until it has ended.
     ///
     /// # Errors
-    /// When it can't be ended.
+    /// When the process can't be ended.
     pub fn kill(mut self) -> Result<()> {
         self.process.signal(Signal::KILL);
         if !self.process.wait_until_gone(PATIENCE) {
@@ -441,7 +446,7 @@ impl Running {
 
     fn forget(&mut self) {
         if let Some(mut child) = self.child.take() {
-            // Reaps it; it has ended already.
+            // Reaps the child, which has ended already.
             let _ = child.wait();
         }
         let _ = std::fs::remove_file(self.dir.join("server.json"));
@@ -449,12 +454,12 @@ impl Running {
     }
 }
 
-/// Whether a server answers at the socket.
+/// Returns whether a server answers at the socket.
 fn answers(socket: &Path) -> bool {
     socket.exists() && mysql::Conn::new(crate::engines::mariadb::options(socket)).is_ok()
 }
 
-/// mariadbd refuses to run as root unless it is told to; elsewhere it runs as whoever started it.
+/// mariadbd refuses to run as root without this option; otherwise it runs as the user who started it.
 fn become_owner(command: &mut Command) {
     if rustix::process::geteuid().is_root() {
         command.arg("--user=root");

@@ -1,8 +1,7 @@
-//! Where the server's socket lies.
+//! The path of the server's socket.
 //!
-//! A Unix socket's path may have 107 bytes. A server directory deep in a file system can exceed
-//! that, so such a server gets its socket in a short private directory under the temporary
-//! directory; the server's state file says where.
+//! A Unix socket's path may have 107 bytes, which a server directory deep in a file system can exceed. Such a server
+//! gets its socket in a short private directory under the temporary directory. The server's state file has the path.
 
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
@@ -10,13 +9,13 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{PathContext, Result, SuiteError};
 
-/// The longest path that the operating system takes for a socket, in bytes.
+/// The maximum length of a socket's path, in bytes.
 const LONGEST: usize = 107;
 
-/// The socket's path for the server in `dir`, and its directory made ready.
+/// Returns the socket's path for the server in `dir`, and prepares its directory.
 ///
 /// # Errors
-/// When a short directory is needed and can't be had, or belongs to somebody else.
+/// When a short directory is needed and can't be created, or belongs to another user.
 pub fn prepare(dir: &Path) -> Result<PathBuf> {
     let near = dir.join("mariadb.sock");
     if near.as_os_str().as_bytes().len() <= LONGEST {
@@ -53,9 +52,9 @@ pub fn prepare(dir: &Path) -> Result<PathBuf> {
     Ok(socket)
 }
 
-/// Removes the short directory of a socket, if it had one, after the server has ended.
+/// Removes the socket and its short directory, if it has one, after the server has ended.
 pub fn clean_up(dir: &Path, socket: &Path) {
-    // Both may be gone already, which is what is wanted.
+    // Both may be gone already.
     let _ = std::fs::remove_file(socket);
     if let Some(parent) = socket.parent().filter(|parent| *parent != dir) {
         let _ = std::fs::remove_dir(parent);

@@ -1,5 +1,6 @@
-//! Bytes that a device said it had, and does not give back: flipped bits, writes that never happened or
-//! went to another place. Every one must be noticed, or not matter.
+//! Bytes that a device does not return as written: flipped bits, and writes that were lost or went to another place.
+//!
+//! The engine must detect each such damage, or it must be harmless.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -17,39 +18,41 @@ use super::workload::Plan;
 use crate::dice::Dice;
 use crate::error::Result;
 
-/// Moments of a workload at which the disk is damaged.
+/// The number of moments of a workload at which the disk is damaged.
 const MOMENTS: u32 = 12;
-/// Bytes of a log segment's header.
+/// The size of a log segment's header, in bytes.
 const HEADER: u64 = 4_096;
-/// Damages of each kind at a moment.
+/// The number of damages of each kind at a moment.
 const EACH: u32 = 12;
 
-/// What a device does.
+/// A device's fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Damage {
     /// Flips a bit.
     Flip,
-    /// Loses a write, or a part of it, and gives back what stood there before.
+    /// Loses a write, or a part of it, and returns the previous contents.
     Stale,
-    /// Writes, or a part of it, to another place too.
+    /// Writes the data, or a part of it, to another place too.
     Misplaced,
 }
 
-/// What damages led to.
+/// The findings of a proof.
 #[derive(Clone, Debug, Default)]
 pub struct Damages {
     /// Flipped bits.
     pub flips: u64,
-    /// Writes lost by the device.
+    /// Writes that the device lost.
     pub stale: u64,
-    /// Writes that went to another place.
+    /// Writes that the device also put in another place.
     pub misplaced: u64,
-    /// Damages that were noticed.
+    /// Damages that the engine detected.
     pub detected: u64,
-    /// Damages that did not matter.
+    /// Damages that were harmless.
     pub harmless: u64,
-    /// Damages of the log's last write: they look as if the power had gone before its sync, which nobody
-    /// can tell apart. Whole transactions from the log's end are missing then.
+    /// Damages of the log's last write.
+    ///
+    /// The engine can't distinguish them from a power loss before the write's sync. Whole transactions are missing at
+    /// the log's end then.
     pub end_of_log: u64,
 }
 
@@ -102,7 +105,7 @@ pub fn run(workloads: &Workloads, told: impl FnMut(&str)) -> Result<Outcome<Dama
     prove(workloads, |_| true, look, told)
 }
 
-/// A write of a workload, of which all is still where it was written.
+/// A write of a workload, all of which is still in its place.
 struct Written {
     /// The number of its moment.
     at: usize,
@@ -124,7 +127,7 @@ impl fmt::Display for Written {
     }
 }
 
-/// The part of the workload up to a moment.
+/// The workload up to a moment.
 struct Scene<'a> {
     moments: &'a [Moment],
     image: SimulatedOs,
@@ -144,14 +147,14 @@ impl Scene<'_> {
         *path == written.path
     }
 
-    /// A write, or a part of it, that nothing has changed since.
+    /// Picks a write, or a part of it, that no later write has changed.
     fn pick(&self, dice: &mut Dice) -> Option<Written> {
         for _ in 0..40 {
             let at = dice.below(self.moments.len() as u32) as usize;
             let Event::Write(path, offset, len) = &self.moments[at].event else {
                 continue;
             };
-            // A whole write, or what a page, a sector or less of it takes.
+            // A whole write, or a part of a page, a sector or less.
             let unit = [*len, 4_096, 1_024, 512][dice.below(4) as usize]
                 .min(*len)
                 .max(1);
@@ -173,7 +176,7 @@ impl Scene<'_> {
         None
     }
 
-    /// Whether it belongs to the log, and no later write of the log can say that it was durable.
+    /// Returns whether the write belongs to the log, and no later write of the log proves that it was durable.
     fn is_end_of_log(&self, written: &Written) -> bool {
         let log = |path: &Path| path.parent().is_some_and(|dir| dir.ends_with("log"));
         let mut synced = false;
@@ -185,7 +188,7 @@ impl Scene<'_> {
                         synced |= *path == written.path;
                         false
                     }
-                    // Behind a segment's header stands the stream, of which each write begins with a mark.
+                    // The stream is behind the segment's header, and each of its writes begins with a mark.
                     Event::Write(path, offset, _) => synced && log(path) && *offset >= HEADER,
                     _ => false,
                 })
@@ -242,7 +245,7 @@ struct Spoilt<'a> {
     acknowledged: usize,
 }
 
-/// Does one damage at a moment, if what the dice choose would be one.
+/// Does one damage at a moment, if the bytes that the dice choose would change.
 fn spoil<'a>(played: &'a Played, at: usize, damage: Damage, dice: &mut Dice) -> Option<Spoilt<'a>> {
     let moment = &played.moments[at];
     let scene = Scene {
@@ -288,11 +291,11 @@ fn spoil<'a>(played: &'a Played, at: usize, damage: Damage, dice: &mut Dice) -> 
     })
 }
 
-/// What a damage leads to that is allowed.
+/// The allowed effects of a damage.
 enum Seen {
     Detected,
     Same,
-    /// An earlier state, as if the power had gone before the log's last sync.
+    /// An earlier state, as if power had been lost before the log's last sync.
     EndOfLog,
 }
 

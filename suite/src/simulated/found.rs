@@ -1,4 +1,4 @@
-//! What is there: all tables of a database, read through every index, and compared with the model.
+//! The tables of a database, read through every index and compared with the model.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -9,34 +9,34 @@ use peregrine::{
 
 use super::model::{print, Kind, State, TableState, CODE, GROUP, ID, LARGE, PAD};
 
-/// A table as it was read.
+/// The contents of a table.
 #[derive(Debug, PartialEq, Eq)]
 struct FoundTable {
     kind: Option<Kind>,
-    /// Key and print of each row, in the order of the clustered index.
+    /// Key and fingerprint of each row, in the order of the clustered index.
     rows: Vec<(u64, u64)>,
-    /// What each secondary index gives: its column and the key of the row, in its order.
+    /// For each secondary index, in its order: the value of its column and the key of the row.
     indexes: Vec<Vec<(u64, u64)>>,
     next_auto: u64,
 }
 
-/// A database as it was read.
+/// The contents of a database.
 #[derive(Debug)]
 pub struct Found {
     tables: BTreeMap<String, FoundTable>,
     prepared: BTreeSet<Xid>,
 }
 
-/// How what is there differs from what must be.
+/// The difference between the contents and the model.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Difference {
     /// Rows, tables and prepared transactions that are missing or older than they must be.
     pub lost: u64,
-    /// Rows and tables that nobody committed, prepared transactions that nobody prepared.
+    /// Rows and tables that no transaction committed, and prepared transactions that no session prepared.
     pub phantom: u64,
-    /// Rows that their indexes don't agree with.
+    /// Rows that differ from their index entries.
     pub unsound: u64,
-    /// The first thing that is wrong.
+    /// The first difference.
     pub first: String,
 }
 
@@ -110,10 +110,10 @@ fn read_table(table: &Arc<Table>, txn: &mut Transaction) -> Result<FoundTable> {
 }
 
 impl Found {
-    /// Reads everything.
+    /// Reads all tables.
     ///
     /// # Errors
-    /// The engine's.
+    /// The engine's errors.
     pub fn read(db: &Database) -> Result<Found> {
         let mut tables = BTreeMap::new();
         let mut txn = db.begin(Isolation::RepeatableRead);
@@ -125,10 +125,10 @@ impl Found {
         Ok(Found { tables, prepared })
     }
 
-    /// Reads what a transaction sees of the tables of a state.
+    /// Reads the tables of a state, as a transaction sees them.
     ///
     /// # Errors
-    /// The engine's.
+    /// The engine's errors.
     pub fn seen(db: &Database, txn: &mut Transaction, state: &State) -> Result<Found> {
         let mut tables = BTreeMap::new();
         for name in state.tables.keys() {
@@ -141,7 +141,7 @@ impl Found {
         })
     }
 
-    /// How this differs from a state; `None` when it does not.
+    /// Returns the difference from a state; `None` if there is none.
     #[must_use]
     pub fn against(&self, state: &State) -> Option<Difference> {
         let mut difference = Difference::default();

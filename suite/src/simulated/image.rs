@@ -1,4 +1,4 @@
-//! A disk as a crash left it: opened, recovered, and compared with what must be there.
+//! A disk after a crash: opened, recovered and compared with the model.
 
 use std::panic::AssertUnwindSafe;
 use std::path::Path;
@@ -17,19 +17,19 @@ use super::workload::Plan;
 /// The database's directory on the simulated disk.
 pub const DIR: &str = "/db";
 
-/// The note (see [`SimulatedOs::set_note`]) of an image that has been recovered.
+/// The note (see [`SimulatedOs::set_note`]) of a recovered image.
 pub const RECOVERED: u64 = 1;
 
-/// What is wrong with an image.
+/// The fault of an image.
 #[derive(Clone, Debug)]
 pub enum Wrong {
-    /// It does not open, or can't be read, or work does not go on.
+    /// The database does not open or can't be read, or work does not continue.
     Fails(String),
     /// The engine panicked.
     Panics(String),
-    /// The structural check found something.
+    /// The structural check found a fault.
     Unsound(String),
-    /// What is there is not what was acknowledged.
+    /// The contents are not those that were acknowledged.
     Differs(Difference),
 }
 
@@ -48,22 +48,24 @@ impl std::fmt::Display for Wrong {
     }
 }
 
-/// How closely an image is looked at.
+/// How thorough the examination of an image is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Depth {
-    /// The check, recovery, everything read and compared; what is prepared is decided, and all compared
-    /// once more.
+    /// Checks and recovers the image, and compares everything with the model.
+    ///
+    /// Then decides the prepared transactions and compares everything again.
     Read,
-    /// Then work goes on, the power goes again without a warning, and all is compared and checked
-    /// once more.
+    /// The same; then work continues, power is lost again without warning, and everything is compared and checked
+    /// again.
     GoOn,
 }
 
-/// Looks at an image; returns which of the states that are allowed was found. What is done with it then
-/// follows from `seed`.
+/// Examines an image and returns the index of the allowed state that it is in.
+///
+/// The further work on it follows from `seed`.
 ///
 /// # Errors
-/// What is wrong.
+/// The fault of the image.
 pub fn examine(
     plan: &Plan,
     image: &SimulatedOs,
@@ -74,7 +76,7 @@ pub fn examine(
     guarded(|| {
         check(image)?;
         let db = open(plan, image)?;
-        // A recording of the recovery ends here.
+        // The recording of the recovery ends here.
         image.set_note(RECOVERED);
         let found = compare(&db, allowed)?;
         match depth {
@@ -85,10 +87,10 @@ pub fn examine(
     })
 }
 
-/// Runs something in which a panic is one more thing that is wrong.
+/// Runs `look`, and returns a panic as a fault.
 ///
 /// # Errors
-/// What is wrong.
+/// The fault.
 pub fn guarded<R>(look: impl FnOnce() -> Result<R, Wrong>) -> Result<R, Wrong> {
     std::panic::catch_unwind(AssertUnwindSafe(look)).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().cloned();
@@ -97,14 +99,14 @@ pub fn guarded<R>(look: impl FnOnce() -> Result<R, Wrong>) -> Result<R, Wrong> {
     })
 }
 
-/// The structural check of the image as it is.
+/// Runs the structural check on the image as it is.
 ///
 /// # Errors
-/// What it found.
+/// The fault that the check finds.
 pub fn check(image: &SimulatedOs) -> Result<(), Wrong> {
     let there = image.exists(&Path::new(DIR).join("data"));
     if !there.map_err(fails("looking"))? {
-        // Its creation did not come so far.
+        // The crash came before the database was created.
         return Ok(());
     }
     let mut report = Report::default();
@@ -118,16 +120,17 @@ pub fn check(image: &SimulatedOs) -> Result<(), Wrong> {
 /// Opens the database.
 ///
 /// # Errors
-/// Why it does not open.
+/// The error of the opening.
 pub fn open(plan: &Plan, image: &SimulatedOs) -> Result<Database, Wrong> {
     Database::open_on(Arc::new(image.clone()), DIR, plan.options()).map_err(fails("opening"))
 }
 
-/// Reads everything; returns which of the states it is. What prepared transactions have changed must be
-/// locked.
+/// Reads everything and returns the index of the state that it is.
+///
+/// Rows changed by prepared transactions must be locked.
 ///
 /// # Errors
-/// How it differs from the first of them that it is closest to.
+/// The difference from the closest state, the first of several equally close ones.
 pub fn compare(db: &Database, allowed: &[&State]) -> Result<usize, Wrong> {
     let found = Found::read(db).map_err(fails("reading"))?;
     let mut closest: Option<Difference> = None;
@@ -148,7 +151,7 @@ pub fn compare(db: &Database, allowed: &[&State]) -> Result<usize, Wrong> {
     Err(Wrong::Differs(closest.unwrap_or_default()))
 }
 
-/// That what prepared transactions have changed is locked.
+/// Checks that rows changed by prepared transactions are locked.
 fn locked(db: &Database, state: &State) -> Result<(), Wrong> {
     for (xid, changes) in &state.prepared {
         for (name, id) in changes.keys() {
@@ -170,7 +173,7 @@ fn locked(db: &Database, state: &State) -> Result<(), Wrong> {
     Ok(())
 }
 
-/// Decides what is prepared.
+/// Decides the prepared transactions.
 fn decide(plan: &Plan, db: &Database, found: &State, seed: u64) -> Result<(), Wrong> {
     if found.prepared.is_empty() {
         return Ok(());

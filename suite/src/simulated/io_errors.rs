@@ -1,11 +1,13 @@
-//! Every call to the operating system failing once in a workload, or from there on, and every point at
-//! which the disk can be full. The same while a database opens that a workload has left behind.
+//! The proof lets every call of a workload to the operating system fail, once or from that call on.
 //!
-//! A fault may cost the statement that meets it an error. It may never end the process, lose or forge an
-//! acknowledgement. Where the engine stops (what is durable is unknown then) nothing is acknowledged any
-//! more, and opening again recovers. Where it does not, and always when the disk was full, work goes on
-//! without opening again. An opening may fail: the next one finds what was acknowledged. What one that
-//! did not fail has found, the next one finds, too.
+//! It also lets the disk be full at every point where the workload needs space. It does the same while a database opens
+//! that a workload has left.
+//!
+//! A fault may make the statement that meets it fail. It may never end the process, or lose or forge an
+//! acknowledgement. If the engine stops (because it is unknown what is durable), it acknowledges nothing more, and the
+//! next opening recovers. If the engine does not stop, and always when the disk was full, work continues without
+//! another opening. An opening may fail; then the next one finds what was acknowledged. If an opening succeeds, the
+//! next one finds the same contents.
 
 use std::fmt;
 use std::io::ErrorKind;
@@ -25,23 +27,23 @@ use super::workload::Plan;
 use crate::dice::Dice;
 use crate::error::{Result, SuiteError};
 
-/// Statements that meet a fault that stays, until it is mended.
+/// The maximum number of statements that meet a permanent fault, before the test heals the disk.
 const MOST_ERRORS: u64 = 12;
-/// Steps tried on a full disk before there is space again.
+/// The number of steps tried on a full disk before there is space again.
 const WHILE_FULL: u32 = 4;
-/// Moments of a workload whose disks are opened with every fault.
+/// The number of moments of a workload whose disks are opened with every fault.
 const OPENED: u32 = 2;
 
-/// What is to be proven, and how much of it.
+/// The size of a proof.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// The workloads, each with every fault.
+    /// The workloads, each run with every fault.
     pub workloads: Workloads,
-    /// One fault out of so many (1: all).
+    /// One fault in this many (1: all).
     pub stride: u64,
 }
 
-/// A fault: the kind of calls, which of them, and whether it passes.
+/// A fault: the kind of call, its number, and whether only this call fails.
 #[derive(Clone, Copy, Debug)]
 enum Fault {
     Call { call: Call, at: u64, once: bool },
@@ -49,7 +51,7 @@ enum Fault {
 }
 
 impl Fault {
-    /// The faults of what has been done on a disk: each call of it, and each growth.
+    /// Returns the faults for everything done on a disk: each call and each growth.
     fn of(disk: &SimulatedOs) -> Vec<Fault> {
         let mut faults = Vec::new();
         for call in Call::ALL {
@@ -61,7 +63,7 @@ impl Fault {
         faults
     }
 
-    /// Lets a disk have it, on which nothing has been done.
+    /// Sets the fault on a disk on which nothing has been done yet.
     fn plant(self, disk: &SimulatedOs) {
         match self {
             Fault::Call { call, at, once } => {
@@ -88,26 +90,26 @@ impl fmt::Display for Fault {
     }
 }
 
-/// What faults led to.
+/// The findings of a proof.
 #[derive(Clone, Debug, Default)]
 pub struct Faults {
-    /// Runs with a call that failed.
+    /// Runs with a failed call.
     pub io_faults: u64,
     /// Runs with a full disk.
     pub full: u64,
-    /// Openings of a database with either.
+    /// Openings of a database with either fault.
     pub openings: u64,
-    /// Those that gave an error.
+    /// Openings that failed.
     pub refused: u64,
-    /// Statements that got an error.
+    /// Statements that failed.
     pub errors: u64,
-    /// Runs in which the engine stopped, and opening again recovered.
+    /// Runs in which the engine stopped and the next opening recovered.
     pub stopped: u64,
-    /// Runs in which work went on without opening again.
+    /// Runs in which work continued without another opening.
     pub went_on: u64,
-    /// Runs whose fault was met by no call: it lay behind the workload's end.
+    /// Runs that ended before their fault.
     pub unmet: u64,
-    /// Rollbacks that could not end before there was space again: the pool was full of changed pages.
+    /// Rollbacks that could not end before there was space again, because the pool was full of dirty pages.
     pub waited: u64,
     /// Acknowledgements after the engine had stopped.
     pub false_acknowledgements: u64,
@@ -172,7 +174,7 @@ pub fn run(request: &Request, told: impl FnMut(&str)) -> Result<Outcome<Faults>>
     prove(&request.workloads, |_| true, look, told)
 }
 
-/// The faults of a workload: every call that it makes, and every growth.
+/// Returns the faults of a workload: every call that it makes, and every growth.
 fn faults(plan: &Plan) -> Result<Vec<Fault>> {
     let disk = disk_of(plan);
     let failed = |error: Error| SuiteError::Server(format!("without a fault: {error}"));
@@ -216,7 +218,7 @@ fn one(plan: &Plan, request: &Request, outcome: &mut Outcome<Faults>) -> Result<
     openings(plan, request, outcome)
 }
 
-/// Some disks that the workload leaves where it is cut off, opened with every fault.
+/// Opens some disks on which the workload was cut off, with every fault.
 fn openings(plan: &Plan, request: &Request, outcome: &mut Outcome<Faults>) -> Result<()> {
     let played = played::play(plan)?;
     let mut dice = Dice::new(plan.seed, plan.number ^ 1 << 42);
@@ -256,11 +258,11 @@ fn openings(plan: &Plan, request: &Request, outcome: &mut Outcome<Faults>) -> Re
     Ok(())
 }
 
-/// What a workload leaves where it is cut off.
+/// The state at which a workload is cut off.
 struct Left<'a> {
     plan: &'a Plan,
     moment: &'a Moment,
-    /// What may be found there.
+    /// The states that may be found.
     allowed: Vec<&'a State>,
     loss: Loss,
     seed: u64,
@@ -271,7 +273,7 @@ impl Left<'_> {
         self.moment.crash(self.loss, self.seed)
     }
 
-    /// The faults of an opening.
+    /// Returns the faults of an opening.
     fn faults(&self) -> Result<Vec<Fault>> {
         let disk = self.disk();
         let opened = Database::open_on(Arc::new(disk.clone()), DIR, self.plan.options());
@@ -280,7 +282,7 @@ impl Left<'_> {
         Ok(Fault::of(&disk))
     }
 
-    /// Opens it with a fault, and then without: on the same machine, and on one that has lost its power.
+    /// Opens the database with a fault and then without, both on the same machine and after a power loss.
     fn opened_with(&self, fault: Fault, seed: u64, found: &mut Faults) -> Result<(), Wrong> {
         let disk = self.disk();
         fault.plant(&disk);
@@ -305,11 +307,11 @@ struct Run<'a> {
     found: &'a mut Faults,
 }
 
-/// How a run ended.
+/// The end of a run.
 enum End {
     /// The engine works.
     Works,
-    /// It has stopped.
+    /// The engine has stopped.
     Stopped,
 }
 
@@ -326,7 +328,7 @@ impl Run<'_> {
         let db = match opened {
             Ok(db) => db,
             Err(_) => {
-                // Creating can be tried again.
+                // Creating the database can be repeated.
                 self.found.errors += 1;
                 disk.heal();
                 image::open(self.plan, &disk)?;
@@ -352,7 +354,7 @@ impl Run<'_> {
                 player
                     .roll_back_all()
                     .map_err(|error| wrong("rolling back after the fault", &error))?;
-                // What a rollback has left meanwhile is purge's, and keeps its rows locked until then.
+                // Purge finishes what a rollback could not, and the rows stay locked until then.
                 db.purge()
                     .map_err(|error| wrong("purging after the fault", &error))?;
                 image::compare(&db, &[player.state()])?;
@@ -369,14 +371,14 @@ impl Run<'_> {
         let allowed: Vec<&State> = allowed.iter().collect();
         image::examine(self.plan, &after, &allowed, Depth::GoOn, seed)?;
         if let End::Stopped = end {
-            // The machine goes on: the next process finds what a failed sync has forgotten, and loses its
+            // The machine goes on: the next process finds the disk without what a failed sync has dropped, and loses
             // power later.
             image::examine(self.plan, &disk, &allowed, Depth::GoOn, seed)?;
         }
         Ok(())
     }
 
-    /// Plays the workload, errors or not.
+    /// Plays the workload, whether statements fail or not.
     fn play(
         &mut self,
         disk: &SimulatedOs,
@@ -395,12 +397,12 @@ impl Run<'_> {
                     }
                     (_, Error::Stopped(_)) => return Ok(End::Stopped),
                     (Fault::NoSpace { .. }, _) => self.on_full_disk(disk, db, player, &error)?,
-                    // A sync that failed forgets pages, and their readers may be faster than what stops the engine.
-                    // One that works, and ends a checkpoint, has forgotten nothing.
+                    // A failed sync drops pages, and a reader may see that before the engine stops. If the engine works
+                    // and a checkpoint succeeds, no page was dropped, so such an error is a fault.
                     (_, Error::Corrupt { .. } | Error::Internal(_)) if db.checkpoint().is_ok() => {
                         return Err(wrong("the engine works", &error));
                     }
-                    // A fault that stays is mended after a while, and work must go on.
+                    // After this many errors the test heals a permanent fault, and work must continue.
                     _ if met >= MOST_ERRORS => disk.heal(),
                     _ => {}
                 }
@@ -413,7 +415,7 @@ impl Run<'_> {
         }
     }
 
-    /// With the disk full: rolls back, tries more, and goes on when there is space.
+    /// Handles a full disk: rolls back, tries more steps, and continues when there is space.
     fn on_full_disk(
         &mut self,
         disk: &SimulatedOs,
@@ -435,7 +437,7 @@ impl Run<'_> {
             }
         }
         match player.roll_back_all() {
-            // It needed pages for which others had to leave a pool full of changed ones.
+            // The rollback needed frames, and the pool was full of dirty pages that could not be written.
             Err(Error::NoSpace { .. }) => self.found.waited += 1,
             outcome => outcome.map_err(|error| wrong("rolling back on a full disk", &error))?,
         }
@@ -443,13 +445,14 @@ impl Run<'_> {
         player
             .roll_back_all()
             .map_err(|error| wrong("rolling back when there is space again", &error))?;
-        // What a rollback has left is purge's, and keeps its rows locked until then.
+        // Purge finishes what a rollback could not, and the rows stay locked until then.
         db.purge()
             .map_err(|error| wrong("purging when there is space again", &error))?;
         image::compare(db, &[player.state()]).map(drop)
     }
 
-    /// Nothing is acknowledged any more, though the disk works again; what is read is right.
+    /// Checks that the stopped engine acknowledges nothing more, though the disk works again, and that its reads are
+    /// right.
     fn stays_stopped(
         &mut self,
         db: &Database,

@@ -1,4 +1,4 @@
-//! What must be there: the tables and rows that committed transactions left, kept beside the database.
+//! The model: the tables and rows that committed transactions left, kept beside the database.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,20 +13,20 @@ pub const GROUP: usize = 1;
 pub const CODE: usize = 2;
 /// The column of [`Row::pad`].
 pub const PAD: usize = 3;
-/// The column of [`Row::large`], where there is one.
+/// The column of [`Row::large`], if there is one.
 pub const LARGE: usize = 4;
 
-/// What a table has besides its clustered index.
+/// The definition of a table, besides its clustered index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kind {
-    /// A column of large values.
+    /// Whether it has a column of large values.
     pub large: bool,
-    /// An index of groups, and a unique one of codes.
+    /// Whether it has an index of groups and a unique index of codes.
     pub indexes: bool,
 }
 
 impl Kind {
-    /// The table's definition.
+    /// Returns the table's definition.
     #[must_use]
     pub fn schema(self) -> TableSchema {
         let number = |name: &str, bytes| {
@@ -58,22 +58,24 @@ impl Kind {
     }
 }
 
-/// A row, but for its key. Its bytes follow from the numbers here.
+/// A row without its key.
+///
+/// The row's bytes follow from these numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row {
     /// A number that few rows share.
     pub group: u32,
-    /// A number that no other row of all times has; the bytes follow from it.
+    /// A number that no other row ever has; the padding bytes follow from it.
     pub code: u64,
-    /// Bytes in the row.
+    /// The number of padding bytes in the row.
     pub pad: u32,
-    /// The large value, if there is one: the number from which its bytes follow, and how many.
+    /// The large value, if there is one: the number from which its bytes follow, and its length.
     pub large: Option<(u64, u32)>,
-    /// What [`print()`] gives for the row.
+    /// The row's fingerprint, from [`print()`].
     pub print: u64,
 }
 
-/// `len` bytes: the first half as random as can be, the rest easily compressed.
+/// Returns `len` bytes: the first half is random, the rest compresses well.
 fn bytes_of(code: u64, len: u32) -> Vec<u8> {
     let len = len as usize;
     let mut bytes = Vec::with_capacity(len + 8);
@@ -89,7 +91,7 @@ fn bytes_of(code: u64, len: u32) -> Vec<u8> {
     bytes
 }
 
-/// A number that two different rows have with hardly any chance.
+/// Returns a fingerprint: two different rows hardly ever have the same.
 #[must_use]
 pub fn print(id: u64, group: u64, code: u64, pad: &[u8], large: Option<&[u8]>) -> u64 {
     let mut hasher = xxhash_rust::xxh3::Xxh3::new();
@@ -105,7 +107,7 @@ pub fn print(id: u64, group: u64, code: u64, pad: &[u8], large: Option<&[u8]>) -
 }
 
 impl Row {
-    /// The row of these numbers; `kind` says whether it can have a large value.
+    /// Makes the row with these numbers, without a large value if `kind` has none.
     #[must_use]
     pub fn new(
         kind: Kind,
@@ -133,8 +135,9 @@ impl Row {
         (bytes_of(self.code, self.pad), large)
     }
 
-    /// Calls `f` with the values of the row's columns. `keeps`: the large value is the one that the
-    /// row has already.
+    /// Calls `f` with the values of the row's columns.
+    ///
+    /// With `keeps`, the large value is the one that the row has already.
     pub fn with_values<R>(
         &self,
         kind: Kind,
@@ -165,9 +168,9 @@ impl Row {
 pub struct TableState {
     /// Its definition.
     pub kind: Kind,
-    /// Its rows by their keys.
+    /// Its rows, by their keys.
     pub rows: BTreeMap<u64, Row>,
-    /// The auto-increment counter is at least this.
+    /// The minimum of the auto-increment counter.
     pub least_auto: u64,
 }
 
@@ -183,20 +186,22 @@ impl TableState {
     }
 }
 
-/// All tables by their names, as of some commit, and what waits for a decision. A copy shares them.
+/// All tables by their names, after some commit, and the prepared transactions.
+///
+/// A copy shares the tables.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct State {
     /// The tables.
     pub tables: BTreeMap<String, Arc<TableState>>,
-    /// Transactions that are prepared and not decided, and what each has changed.
+    /// Transactions that are prepared and not decided, with the changes of each.
     pub prepared: BTreeMap<Xid, Arc<Changes>>,
 }
 
-/// What a transaction has changed so far, by table and key; `None`: the row is gone.
+/// The changes of a transaction so far, by table and key; `None` means that the row is deleted.
 pub type Changes = BTreeMap<(String, u64), Option<Row>>;
 
 impl State {
-    /// The state after a transaction's commit.
+    /// Returns the state after a transaction's commit.
     #[must_use]
     pub fn after(&self, changes: &Changes) -> State {
         let mut state = self.clone();
@@ -213,7 +218,7 @@ impl State {
         state
     }
 
-    /// Rows of all tables.
+    /// The number of rows of all tables.
     #[must_use]
     pub fn rows(&self) -> usize {
         self.tables.values().map(|table| table.rows.len()).sum()

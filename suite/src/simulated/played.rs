@@ -1,4 +1,4 @@
-//! Workloads on a disk that works: what they leave on it at every moment, and what was acknowledged.
+//! A workload on a disk that works: the disk at each of its moments, and what was acknowledged.
 
 use std::sync::Arc;
 
@@ -15,12 +15,12 @@ use crate::error::{Result, SuiteError};
 pub struct Played {
     /// The disk after each change of it.
     pub moments: Vec<Moment>,
-    /// What was there after each acknowledged change, the first being nothing.
+    /// The state after each acknowledged change; the first is empty.
     pub states: Vec<State>,
 }
 
 impl Played {
-    /// What may be found after a crash at a moment.
+    /// Returns the states that may be found after a crash at a moment.
     #[must_use]
     pub fn allowed(&self, moment: &Moment) -> Vec<&State> {
         let acknowledged = (moment.note / 2) as usize;
@@ -31,10 +31,10 @@ impl Played {
     }
 }
 
-/// Runs a workload, keeping the disk of every moment.
+/// Runs a workload and keeps the disk of every moment.
 ///
 /// # Errors
-/// [`SuiteError::Server`] when a statement fails: on a disk that works none may.
+/// [`SuiteError::Server`] when a statement fails, since none may fail on a disk that works.
 pub fn play(plan: &Plan) -> Result<Played> {
     let failed = |error: peregrine::Error| {
         SuiteError::Server(format!(

@@ -1,5 +1,6 @@
-//! Plays a workload on a database and keeps the model beside it. The same plan on the same disk does
-//! the same, call by call.
+//! Plays a workload on a database and keeps the model beside it.
+//!
+//! The same plan on the same disk makes the same calls in the same order.
 
 mod automatic;
 mod held;
@@ -16,25 +17,27 @@ use super::model::{Changes, Kind, Row, State, TableState};
 use super::workload::{Keys, Plan};
 use crate::dice::Dice;
 
-/// Rows that one clearing deletes at most.
+/// The maximum number of rows that one clearing deletes.
 const CLEARED: usize = 25;
-/// Rows of a filling transaction.
+/// The number of rows in a filling transaction.
 const FILLED_AT_ONCE: u32 = 40;
 
-/// Told how far it is: 2 *k* when *k* changes were acknowledged, 2 *k* + 1 while the next one is being
-/// made durable.
+/// Called with the progress: 2 *k* when *k* changes were acknowledged, 2 *k* + 1 while the next one is being made
+/// durable.
 pub type Note<'a> = &'a mut dyn FnMut(u64);
 
-/// What was done, and what must be there.
+/// The progress of a workload, and the model.
 pub struct Player<'a> {
     plan: &'a Plan,
     dice: Dice,
     note: Note<'a>,
-    /// The state after each acknowledged commit, prepare, end of a prepared transaction or change of
-    /// definitions, the first being empty.
+    /// The state after each acknowledged commit, prepare, end of a prepared transaction or change of definitions.
+    ///
+    /// The first state is empty.
     pub states: Vec<State>,
-    /// The state that a commit or a change of definitions would have given that failed: it may be
-    /// found after the next opening, if nothing was acknowledged since.
+    /// The state that a failed commit or change of definitions would have given.
+    ///
+    /// The next opening may find it, if nothing was acknowledged since.
     pub in_doubt: Option<State>,
     sessions: Vec<Option<Session>>,
     undecided: Vec<Undecided>,
@@ -47,16 +50,16 @@ struct Session {
     txn: Transaction,
     changes: Changes,
     savepoints: Vec<(Savepoint, Changes)>,
-    /// Tables used, and rows ("table id"), also in what was taken back: they stay locked.
+    /// Tables used, and rows ("table id"), also those of undone changes: they stay locked.
     used: BTreeSet<String>,
-    /// The next automatic value of tables of which this used some.
+    /// The next automatic value of each table whose counter the session has used.
     counters: BTreeMap<String, u64>,
-    /// Going back failed halfway: only a whole rollback is useful.
+    /// A rollback to a savepoint failed halfway, so only a complete rollback is possible.
     spoilt: bool,
 }
 
 impl Session {
-    /// The automatic values that it has used are not given again.
+    /// Raises the counters of a state above the automatic values that the session has used.
     fn raise_counters(&self, state: &mut State) {
         for (name, next) in &self.counters {
             if let Some(table) = state.tables.get_mut(name) {
@@ -67,7 +70,7 @@ impl Session {
     }
 }
 
-/// What to do next.
+/// A step.
 #[derive(Clone, Copy)]
 enum Step {
     Insert,
@@ -90,7 +93,7 @@ enum Step {
 }
 
 impl<'a> Player<'a> {
-    /// Before the first call.
+    /// Creates a player before its first call.
     pub fn new(plan: &'a Plan, note: Note<'a>) -> Player<'a> {
         Player {
             plan,
@@ -106,20 +109,20 @@ impl<'a> Player<'a> {
         }
     }
 
-    /// What was acknowledged last.
+    /// The last acknowledged state.
     pub fn state(&self) -> &State {
         &self.states[self.states.len() - 1]
     }
 
-    /// How many changes were acknowledged.
+    /// The number of acknowledged changes.
     pub fn acknowledged(&self) -> u64 {
         self.states.len() as u64 - 1
     }
 
-    /// Makes the first tables and rows.
+    /// Creates and fills the first tables.
     ///
     /// # Errors
-    /// The first that the engine gives.
+    /// The engine's first error.
     pub fn fill(&mut self, db: &Database) -> Result<()> {
         for &kind in &self.plan.tables {
             self.create(db, kind)?;
@@ -137,10 +140,10 @@ impl<'a> Player<'a> {
         Ok(())
     }
 
-    /// Makes the first tables and rows, and does all steps.
+    /// Creates and fills the first tables, and does all steps.
     ///
     /// # Errors
-    /// The first that the engine gives.
+    /// The engine's first error.
     pub fn play(&mut self, db: &Database) -> Result<()> {
         self.fill(db)?;
         (0..self.plan.steps).try_for_each(|_| self.step(db))
@@ -149,8 +152,8 @@ impl<'a> Player<'a> {
     /// Does one step.
     ///
     /// # Errors
-    /// The engine's. Then the step has changed nothing, but for a commit, after which
-    /// [`Player::in_doubt`] may be found.
+    /// The engine's error. The step has changed nothing then; but after a failed commit, [`Player::in_doubt`] may be
+    /// found.
     pub fn step(&mut self, db: &Database) -> Result<()> {
         self.look_at_held(db)?;
         let session = self.dice.below(self.plan.sessions) as usize;
@@ -219,11 +222,11 @@ impl<'a> Player<'a> {
         }
     }
 
-    /// Commits a little in every table, or makes one, and decides some of what is prepared: that work
-    /// goes on.
+    /// Commits a small change in every table, or creates a table, and decides some prepared transactions, to show that
+    /// work continues.
     ///
     /// # Errors
-    /// The engine's.
+    /// The engine's errors.
     pub fn go_on(&mut self, db: &Database) -> Result<()> {
         for name in self.table_names() {
             self.insert(db, 0, &name)?;
@@ -238,7 +241,7 @@ impl<'a> Player<'a> {
         }
     }
 
-    /// Goes on from what was found after an opening; what is done then follows from `seed`.
+    /// Continues from the state found after an opening; the further steps follow from `seed`.
     pub fn resume(&mut self, found: State, seed: u64) {
         self.drop_sessions();
         self.dice = Dice::new(seed, self.plan.number ^ 1 << 41);
@@ -249,17 +252,19 @@ impl<'a> Player<'a> {
         self.next_name += 1_000;
     }
 
-    /// Ends all open transactions without a commit. Prepared ones live on without their sessions.
+    /// Drops all open transactions without a commit.
+    ///
+    /// Prepared transactions survive without their sessions.
     pub fn drop_sessions(&mut self) {
         self.held.give_up();
         self.sessions.iter_mut().for_each(|session| *session = None);
         self.detach_all();
     }
 
-    /// Rolls back all open transactions, but for those that are prepared.
+    /// Rolls back all open transactions except the prepared ones.
     ///
     /// # Errors
-    /// The engine's.
+    /// The engine's errors.
     pub fn roll_back_all(&mut self) -> Result<()> {
         self.held.give_up();
         (0..self.sessions.len()).try_for_each(|session| self.rollback(session))?;
@@ -313,7 +318,7 @@ impl<'a> Player<'a> {
         format!("t{}", self.next_name)
     }
 
-    /// Tells that something is being made durable, does it, and tells whether it is.
+    /// Notes that a change is being made durable, makes it, and notes whether it succeeded.
     fn acknowledge(
         &mut self,
         after: State,
@@ -377,7 +382,7 @@ impl<'a> Player<'a> {
         })
     }
 
-    /// The row as a session sees it; whether another one has changed it.
+    /// Returns the row as a session sees it, and whether another session has changed it.
     fn row(&self, session: usize, name: &str, id: u64) -> (Option<Row>, bool) {
         let used = format!("{name} {id}");
         let mut others = self.sessions.iter().enumerate();
@@ -408,7 +413,7 @@ impl<'a> Player<'a> {
         (Row::new(kind, id, group, code, pad, large), keeps)
     }
 
-    /// A key near a random place at which a session sees a row that nobody else is changing.
+    /// Returns a key near a random place where a session sees a row that no other session is changing.
     fn existing(&mut self, session: usize, name: &str) -> Option<(u64, Row)> {
         let from = self.number(self.plan.most_rows * 4);
         let rows = &self.state().tables.get(name)?.rows;
@@ -420,7 +425,7 @@ impl<'a> Player<'a> {
         })
     }
 
-    /// A key at which a session can insert.
+    /// Returns a key at which a session can insert.
     fn free_key(&mut self, table: &Table, session: usize, name: &str) -> Result<Option<u64>> {
         let most = self.plan.most_rows;
         let rows = self.state().tables.get(name).map_or(0, |t| t.rows.len());
@@ -446,7 +451,7 @@ impl<'a> Player<'a> {
         Ok(None)
     }
 
-    /// Runs a statement of a session on a table; `change` is what it does when it succeeds.
+    /// Runs a statement of a session on a table; `changes` are its effects if it succeeds.
     fn statement(
         &mut self,
         db: &Database,
@@ -478,7 +483,7 @@ impl<'a> Player<'a> {
             return Ok(());
         };
         let (row, _) = self.new_row(kind, id, None);
-        // What begins as a bulk insert is one until the session does something else.
+        // A bulk insert continues until the session does something else.
         let begins_bulk = id % 4 == 0;
         self.statement(db, at, name, &[(id, Some(row))], |txn, table| {
             if begins_bulk {
@@ -499,7 +504,7 @@ impl<'a> Player<'a> {
             return Ok(());
         };
         let key = encoded(&*db.table(name)?, id)?;
-        // Now and then the row moves to another key.
+        // One update in eight moves the row to another key.
         if self.plan.keys == Keys::Random && self.dice.below(8) == 0 {
             let table = db.table(name)?;
             if let Some(to) = self.free_key(&table, at, name)? {
@@ -569,7 +574,7 @@ impl<'a> Player<'a> {
             Some(mut session) => {
                 let outcome = session.txn.rollback();
                 if outcome.is_err() {
-                    // It can be tried again; until then its locks stay.
+                    // The rollback can be repeated; until then its locks stay.
                     session.spoilt = true;
                     self.sessions[at] = Some(session);
                 }

@@ -1,9 +1,9 @@
-//! Losing power at every moment of many small workloads, and of the recoveries after it.
+//! Power loss at every moment of many small workloads, and of the recoveries after them.
 //!
-//! A workload runs once; the disk is kept as it is after each write, sync and change of a name. From
-//! each of these, and each kind of loss, comes the disk that a machine would find. It is checked,
-//! recovered, and must have every acknowledged change and nothing else; a change whose acknowledgement
-//! was on its way may be there as a whole.
+//! The proof runs a workload once and keeps the disk as it is after each write, sync and change of a name. From each of
+//! these moments and each kind of loss it makes the disk that a machine would find. It checks and recovers this disk,
+//! which must have every acknowledged change and nothing else. A change whose acknowledgement was in progress may be
+//! there as a whole.
 
 use std::collections::BTreeMap;
 
@@ -18,34 +18,34 @@ use super::work::{prove, Findings, Outcome, Totals, Workloads};
 use super::workload::Plan;
 use crate::error::Result;
 
-/// One image out of so many crashes again at every moment of its recovery.
+/// One image in this many crashes again at every moment of its recovery.
 const AGAIN: u64 = 80;
-/// One image out of so many is worked on after its recovery, and every one that a killed process has left.
+/// On one image in this many, work continues after its recovery; also on every image that a killed process left.
 const GO_ON: u64 = 8;
 
-/// What is to be proven, and how much of it.
+/// The size of a proof.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// The workloads.
     pub workloads: Workloads,
-    /// More of them until there are so many crash images.
+    /// The proof adds workloads until there are this many crash images.
     pub images: u64,
-    /// Only this moment of a workload.
+    /// Only this moment of each workload.
     pub moment: Option<u64>,
 }
 
-/// What power losses led to.
+/// The findings of a proof.
 #[derive(Clone, Debug, Default)]
 pub struct Crashes {
-    /// Moments at which the power went.
+    /// Moments with a power loss.
     pub moments: u64,
-    /// Acknowledged changes in the workloads.
+    /// Acknowledged changes of the workloads.
     pub acknowledged: u64,
-    /// Images by kind of loss; also those of crashes during a recovery.
+    /// Images by kind of loss, including those of crashes during a recovery.
     pub images: BTreeMap<&'static str, u64>,
-    /// Those of crashes during a recovery.
+    /// Images of crashes during a recovery.
     pub again: u64,
-    /// Images on which work went on.
+    /// Images on which work continued.
     pub went_on: u64,
 }
 
@@ -98,7 +98,7 @@ pub fn run(request: &Request, told: impl FnMut(&str)) -> Result<Outcome<Crashes>
     prove(&request.workloads, enough, look, told)
 }
 
-/// The kinds of loss that make a difference at a moment.
+/// The kinds of loss that make a difference at this moment.
 fn losses(moment: &Moment) -> &'static [Loss] {
     match moment.is_synced() {
         true => &[Loss::Nothing],
@@ -122,7 +122,7 @@ fn one(plan: &Plan, request: &Request, outcome: &mut Outcome<Crashes>) -> Result
     outcome.findings.acknowledged = played.states.len() as u64 - 1;
     for (number, moment) in (0..).zip(&played.moments) {
         if moment.note % 2 == 1 && moment.event == Event::Note {
-            // The disk is as at the moment before, and more is allowed.
+            // A note: the disk is the same as at the moment before, but more states are allowed.
             continue;
         }
         outcome.findings.moments += 1;
@@ -148,7 +148,7 @@ fn one(plan: &Plan, request: &Request, outcome: &mut Outcome<Crashes>) -> Result
                 )
             };
             let image = moment.crash(loss, seed);
-            // Who goes on after a process was killed must not rely on what that one had not synced.
+            // After a process was killed, the next one must not rely on what the killed process had not synced.
             let unsynced = loss == Loss::Nothing && !moment.is_synced();
             let chosen = (seed / AGAIN).is_multiple_of(GO_ON) || only.is_some();
             let depth = match unsynced || chosen {
@@ -172,7 +172,7 @@ fn one(plan: &Plan, request: &Request, outcome: &mut Outcome<Crashes>) -> Result
     Ok(())
 }
 
-/// Crashes at every moment of the recovery that `image` has recorded.
+/// Crashes at every moment of the recovery that `image` recorded.
 fn crash_again(
     plan: &Plan,
     image: &SimulatedOs,

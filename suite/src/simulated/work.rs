@@ -1,4 +1,4 @@
-//! How the proofs go through their workloads: shared out among threads, with progress and totals.
+//! The runner of the proofs: distributes the workloads to threads, and reports progress and totals.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,33 +11,33 @@ use super::workload::Plan;
 use crate::error::{Result, SuiteError};
 use crate::runner::interrupt;
 
-/// How often progress is told.
+/// The interval between progress messages.
 const TELL: Duration = Duration::from_secs(5);
-/// Failures that are kept with their text.
+/// The maximum number of failures that are kept with their text.
 const MOST_FAILURES: usize = 20;
 
-/// The workloads of a proof, and who goes through them.
+/// The workloads of a proof, and the threads that run them.
 #[derive(Clone, Debug)]
 pub struct Workloads {
-    /// At least so many.
+    /// The minimum number of workloads.
     pub count: u64,
-    /// Only the workload of this number.
+    /// Only the workload with this number.
     pub only: Option<u64>,
-    /// Seed of everything.
+    /// The seed of everything.
     pub seed: u64,
-    /// Length of each, in percent.
+    /// The length of each workload, in percent.
     pub size: u32,
-    /// Threads that work beside each other.
+    /// The number of threads.
     pub threads: u32,
-    /// Stops at the first failure.
+    /// Whether to stop at the first failure.
     pub stop_when_found: bool,
 }
 
 impl Workloads {
-    /// Whether the proof of a workload is to go on, with what it has found so far.
+    /// Returns whether the proof of a workload should continue after its findings so far.
     ///
     /// # Errors
-    /// [`SuiteError::Interrupted`] when the user wants to stop.
+    /// [`SuiteError::Interrupted`] when the user stops it.
     pub fn go_on<F>(&self, outcome: &Outcome<F>) -> Result<bool> {
         match interrupt::requested() {
             true => Err(SuiteError::Interrupted),
@@ -45,7 +45,7 @@ impl Workloads {
         }
     }
 
-    /// The options of a command that goes through this workload again.
+    /// Returns the options of a command that runs this workload again.
     #[must_use]
     pub fn again(&self, plan: &Plan) -> String {
         format!(
@@ -59,58 +59,58 @@ impl Workloads {
     }
 }
 
-/// What one proof counts, beside the [`Totals`] that all count.
+/// The counts of one proof, in addition to the [`Totals`] of all proofs.
 pub trait Findings: Default + Send {
     /// The proof's name.
     const NAME: &'static str;
-    /// What it tries.
+    /// The unit that it counts, for messages.
     const TRIED: &'static str;
 
-    /// Adds what other workloads gave.
+    /// Adds the findings from other workloads.
     fn add(&mut self, other: Self);
 
-    /// How much was tried.
+    /// Returns how much the proof has tried.
     fn tried(&self) -> u64;
 
-    /// Whether enough was tried to say anything.
+    /// Returns whether the proof has tried enough for a result.
     fn conclusive(&self) -> bool {
         self.tried() > 0
     }
 
-    /// What was tried and what came of it, in a line.
+    /// Returns one line with the counts.
     fn line(&self, totals: &Totals) -> String;
 }
 
-/// What all proofs count.
+/// The counts of every proof.
 #[derive(Clone, Debug, Default)]
 pub struct Totals {
     /// Workloads that ran.
     pub workloads: u64,
-    /// Things tried that went wrong.
+    /// Attempts that failed.
     pub wrong: u64,
-    /// Those in which the engine panicked.
+    /// Failures in which the engine panicked.
     pub panics: u64,
-    /// Rows and tables that were lost in them.
+    /// Rows and tables lost in the failures.
     pub lost: u64,
-    /// Rows and tables in them that nobody committed.
+    /// Rows and tables in the failures that no transaction committed.
     pub phantom: u64,
-    /// The first of them, with how to see them again.
+    /// The first failures, with the command that repeats each.
     pub failures: Vec<String>,
 }
 
-/// What came of a proof.
+/// The outcome of a proof.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome<F> {
-    /// What all proofs count.
+    /// The counts of every proof.
     pub totals: Totals,
-    /// What this one counts.
+    /// The counts of this proof.
     pub findings: F,
-    /// How long it took.
+    /// The elapsed time.
     pub took: Duration,
 }
 
 impl<F> Outcome<F> {
-    /// Counts something that went wrong.
+    /// Counts a failure.
     pub fn fail(&mut self, wrong: &Wrong, text: impl FnOnce() -> String) {
         let totals = &mut self.totals;
         totals.wrong += 1;
@@ -129,7 +129,7 @@ impl<F> Outcome<F> {
 }
 
 impl<F: Findings> Outcome<F> {
-    /// Whether nothing was wrong, and enough was tried.
+    /// Returns whether nothing failed and enough was tried.
     #[must_use]
     pub fn held(&self) -> bool {
         self.totals.wrong == 0 && self.findings.conclusive()
@@ -171,11 +171,13 @@ impl<F: Findings> fmt::Display for Outcome<F> {
     }
 }
 
-/// Calls `look` with one workload after the other, from several threads, until there are as many as
-/// asked for and `enough` says so; tells how far it is every few seconds.
+/// Calls `look` with one workload after the other, from several threads, until there are as many as requested and
+/// `enough` returns true.
+///
+/// Reports progress every few seconds.
 ///
 /// # Errors
-/// The first of `look`; [`SuiteError::Interrupted`] when the user wants to stop.
+/// The first error of `look`; [`SuiteError::Interrupted`] when the user stops it.
 pub fn prove<F: Findings>(
     workloads: &Workloads,
     enough: impl Fn(&F) -> bool + Sync,
@@ -211,8 +213,9 @@ pub fn prove<F: Findings>(
     Ok(outcome)
 }
 
-/// Calls `work` with 0, 1, 2, … from several threads until `done`, asked with the next number, says
-/// so; tells `progress` every few seconds.
+/// Calls `work` with 0, 1, 2, … from several threads until `done` returns true for the next number.
+///
+/// Reports `progress` every few seconds.
 fn share_out(
     threads: u32,
     done: impl Fn(u64) -> bool + Sync,

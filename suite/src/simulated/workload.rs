@@ -1,11 +1,11 @@
-//! Small workloads of many kinds, each given by its number and a seed.
+//! Small workloads of many kinds, each defined by its number and a seed.
 
 use peregrine::Options;
 
 use super::model::Kind;
 use crate::dice::Dice;
 
-/// What a workload can do next, and how often it does, beside the others.
+/// The steps of a workload and their relative frequencies.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Weights {
     /// Inserts a row.
@@ -14,7 +14,7 @@ pub struct Weights {
     pub update: u32,
     /// Deletes a row.
     pub delete: u32,
-    /// Deletes many neighbours at once.
+    /// Deletes many neighbouring rows at once.
     pub clear: u32,
     /// Sets a savepoint.
     pub savepoint: u32,
@@ -24,9 +24,9 @@ pub struct Weights {
     pub commit: u32,
     /// Rolls back.
     pub rollback: u32,
-    /// Prepares for a two-phase commit.
+    /// Prepares a transaction for a two-phase commit.
     pub prepare: u32,
-    /// Commits or rolls back what is prepared.
+    /// Commits or rolls back a prepared transaction.
     pub decide: u32,
     /// Takes a checkpoint.
     pub checkpoint: u32,
@@ -34,22 +34,22 @@ pub struct Weights {
     pub purge: u32,
     /// Creates a table.
     pub create: u32,
-    /// Drops one.
+    /// Drops a table.
     pub drop: u32,
-    /// Empties one at once.
+    /// Truncates a table.
     pub truncate: u32,
-    /// Renames one.
+    /// Renames a table.
     pub rename: u32,
     /// Sets an auto-increment counter.
     pub set_counter: u32,
 }
 
-/// How keys of new rows come about.
+/// How the keys of new rows are chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keys {
-    /// Upwards, with gaps.
+    /// Ascending, with gaps.
     Ascending,
-    /// Anywhere.
+    /// Random.
     Random,
     /// From the table's auto-increment counter.
     Automatic,
@@ -58,33 +58,33 @@ pub enum Keys {
 /// A workload.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// What it is mostly about.
+    /// The name of its kind, one of [`FAMILIES`].
     pub family: &'static str,
-    /// Its number among all.
+    /// Its number.
     pub number: u64,
-    /// The seed of all.
+    /// The seed of all workloads.
     pub seed: u64,
-    /// Steps after the first tables are filled.
+    /// The number of steps after the first tables are filled.
     pub steps: u32,
-    /// What they are.
+    /// The frequencies of the steps.
     pub weights: Weights,
-    /// Keys of new rows.
+    /// How the keys of new rows are chosen.
     pub keys: Keys,
-    /// Transactions that may be open at once.
+    /// The number of transactions that may be open at a time.
     pub sessions: u32,
-    /// Tables at the beginning.
+    /// The tables at the beginning.
     pub tables: Vec<Kind>,
-    /// Rows of each table at the beginning.
+    /// The number of rows of each table at the beginning.
     pub filled: u32,
-    /// Rows that a table has at most.
+    /// The maximum number of rows in a table.
     pub most_rows: u32,
-    /// Bytes in a row, at most.
+    /// The maximum number of padding bytes in a row.
     pub most_pad: u32,
-    /// Bytes of a large value, at most.
+    /// The maximum number of bytes in a large value.
     pub most_large: u32,
-    /// Bytes of a log segment.
+    /// The size of a log segment, in bytes.
     pub segment_bytes: u64,
-    /// Whether snapshots are held while all goes on, and read: in every second round of the families.
+    /// Whether snapshots are held and read during the workload: in every second round of the families.
     pub holds_snapshots: bool,
 }
 
@@ -123,8 +123,9 @@ const FULL: Kind = Kind {
 };
 
 impl Plan {
-    /// Workload `number` of those that `seed` gives; families take turns. `size` multiplies its steps
-    /// (100: as they are).
+    /// Draws workload `number` of a seed; the families take turns.
+    ///
+    /// `size` scales the number of steps, in percent.
     #[must_use]
     pub fn new(seed: u64, number: u64, size: u32) -> Plan {
         let mut dice = Dice::new(seed, number);
@@ -186,7 +187,7 @@ impl Plan {
                 (plan.filled, plan.most_rows, plan.most_pad) = (380, 700, 3_700);
                 (plan.tables, plan.keys, plan.steps) = (vec![INDEXED], Keys::Random, 40);
                 weights.clear = 1;
-                // To read all of it would be most of the work.
+                // Reading all tables by a snapshot would be most of the work.
                 plan.holds_snapshots = false;
             }
             "prepared" => {
@@ -220,7 +221,7 @@ impl Plan {
         plan
     }
 
-    /// How its database is opened: without threads, the smallest pool, small segments.
+    /// The options of its database: no background threads, the smallest pool, small segments.
     #[must_use]
     pub fn options(&self) -> Options {
         Options {

@@ -1,4 +1,4 @@
-//! What the indexes of a table have, beside its rows: read when nobody changes them.
+//! The contents of a table's indexes and rows, read while no session changes them.
 
 use mysql::prelude::Queryable;
 use mysql::Conn;
@@ -9,13 +9,14 @@ use crate::pushdown::answer::{
     difference, Answer, {self},
 };
 
-/// By what name HANDLER has a table open here: a script may have it open by its own.
+/// The alias under which HANDLER opens a table here; a script may have the table open under its own name.
 const LOOKED_AT: &str = "looked_at";
-/// The error of what tables that the session has locked do not allow.
+/// The error for a statement that the session's table locks do not allow.
 const TABLES_ARE_LOCKED: u16 = 1192;
 
-/// Reads a table through each of its indexes: rows by their entries from both ends, and what the entries themselves
-/// hold. What is not as a reading of the rows by themselves has it.
+/// Reads a table through each of its indexes: its rows by the entries, from both ends, and the entries themselves.
+///
+/// Returns the differences from a read of the rows alone.
 ///
 /// # Errors
 /// When the server does not answer.
@@ -26,7 +27,7 @@ pub fn unlike_the_rows(connection: &mut Conn, table: &str) -> Result<Vec<String>
     let mut unlike = Vec::new();
     for index in indexes::of_table(connection, table)? {
         let (name, columns) = (&index.name, &index.columns);
-        // HANDLER goes by the index that it names, which no optimizer decides.
+        // HANDLER uses the index that it names; no optimizer chooses another.
         for (first, next) in [("FIRST", "NEXT"), ("LAST", "PREV")] {
             let found = by_handler(connection, table, name, [first, next])?;
             let is_refused = found == Answer::Error(TABLES_ARE_LOCKED);
@@ -35,8 +36,8 @@ pub fn unlike_the_rows(connection: &mut Conn, table: &str) -> Result<Vec<String>
                 unlike.push(format!("{table} by {name}, {first} to end: {told}"));
             }
         }
-        // The rows that a key's columns stand in, and its entries, which need no row. EXPLAIN: `index`, `Using index`
-        // (where the index has only the beginning of a column: `ALL`).
+        // The first statement reads a key's columns from the rows, the second from the entries, which need no row.
+        // EXPLAIN shows `index` and `Using index`, or `ALL` if the index has only a prefix of a column.
         let rows = format!("SELECT {columns} FROM {table} USE INDEX ()");
         let entries = format!("SELECT {columns} FROM {table} FORCE INDEX (`{name}`)");
         let wanted = answer::text(connection, &rows, 0)?;
@@ -48,7 +49,7 @@ pub fn unlike_the_rows(connection: &mut Conn, table: &str) -> Result<Vec<String>
     Ok(unlike)
 }
 
-/// All rows, as HANDLER reads them through an index.
+/// Returns all rows as HANDLER reads them through an index.
 fn by_handler(
     connection: &mut Conn,
     table: &str,

@@ -1,4 +1,4 @@
-//! Who asks the same by many plans: in one snapshot all answers must be the same.
+//! A judge: asks the same query by many plans in one snapshot; all answers must be the same.
 
 use mysql::prelude::Queryable;
 use mysql::Conn;
@@ -16,8 +16,7 @@ use crate::pushdown::answer::{
 use crate::pushdown::queries::Query;
 use crate::pushdown::tables::TABLES;
 
-/// Errors by which a judge loses its snapshot: lock wait timeout (of definitions), deadlock, a table that was defined
-/// anew.
+/// Errors by which a judge loses its snapshot: lock wait timeout (of definitions), deadlock, a redefined table.
 pub(super) const SNAPSHOT_IS_LOST: [u16; 3] = [1205, 1213, 1412];
 
 /// A judge.
@@ -26,11 +25,11 @@ pub struct Judge<'a> {
     pub dice: Dice,
     pub engine: Engine,
     pub shared: &'a Shared,
-    /// The schema of the copies that it makes of the tables, and how often it made some.
+    /// The prefix of the schemas of its copies, and the number of copies so far.
     pub copies: (String, u32),
 }
 
-/// How a query is sent: whatever its plan, in the same way.
+/// How a query is sent, the same for all its plans.
 #[derive(Clone, Copy)]
 enum Sent {
     Text,
@@ -56,7 +55,7 @@ impl Judge<'_> {
         self.connection.query_drop(statement).running(statement)
     }
 
-    /// Queries in one snapshot; in the end the first once more.
+    /// Asks queries in one snapshot, and at its end the first one again.
     fn snapshot(&mut self) -> Result<()> {
         let first = Asked::some(&mut self.dice);
         let Some((before, all)) = self.ask(&first)? else {
@@ -98,8 +97,9 @@ impl Judge<'_> {
         }
     }
 
-    /// Asks by the server's own plan, and by some others. The answer as text, and that without LIMIT; `None`: the
-    /// snapshot is lost.
+    /// Asks by the server's own plan and by some others.
+    ///
+    /// Returns the answer as text, and the answer without LIMIT; `None` if the snapshot is lost.
     fn ask(&mut self, asked: &Asked) -> Result<Option<(Answer, Option<Answer>)>> {
         let reference = Plan::of_the_server(self.engine);
         let query = asked.with("");
@@ -136,7 +136,8 @@ impl Judge<'_> {
         Ok(Some((wanted, all)))
     }
 
-    /// HANDLER goes through an index, and finds what SELECT does; false: the snapshot is lost.
+    /// Reads a table through an index with HANDLER, which must find the same as SELECT; returns false if the snapshot
+    /// is lost.
     fn ask_handler(&mut self) -> Result<bool> {
         let (name, keys) = TABLES[self.dice.below(TABLES.len() as u32) as usize];
         let names = names(keys);
@@ -181,7 +182,7 @@ impl Judge<'_> {
         Ok(true)
     }
 
-    /// The answer to a query that has a LIMIT, without it.
+    /// Returns the answer without LIMIT, if the query has one.
     fn answer_without_limit(
         &mut self,
         query: &Query,
@@ -200,8 +201,9 @@ impl Judge<'_> {
         self.answer(&whole, plan, sent).map(Some)
     }
 
-    /// A plan makes a difference: a fault, unless it makes one on InnoDB with the same rows, too. The snapshot is
-    /// over then. Where the rows are no longer to be had nothing is known, and that is counted.
+    /// Handles a plan that gives another answer: a fault, unless it does so on InnoDB with the same rows, too.
+    ///
+    /// This ends the snapshot. If the rows are lost, the case counts as undecided.
     fn differs(&mut self, asked: &Asked, plan: &Plan, sent: Sent, told: String) -> Result<()> {
         let (name, made) = &mut self.copies;
         *made += 1;

@@ -1,4 +1,4 @@
-//! One server's life: what it is started with, its sessions, and what must hold at its end.
+//! One server's life: its options, its sessions, and the checks at its end.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::Mutex;
@@ -24,26 +24,26 @@ use crate::runner::interrupt;
 
 /// The schema of all tables.
 pub(super) const SCHEMA: &str = "statements";
-/// Faults after which a life ends.
+/// A life ends after this many faults.
 const MOST_FAULTS: usize = 5;
 
-/// How a server is started, and how its life ends.
+/// The options of a server, and the end of its life.
 #[derive(Debug, Clone)]
 pub struct Life {
-    /// Of all that happens in it; a shaken plug-in draws its knobs from it, too.
+    /// The seed of everything in it; a shaken plug-in also draws its knobs from it.
     pub seed: u64,
-    /// Bytes of the engine's cache.
+    /// The size of the engine's cache, in bytes.
     pub cache: u64,
-    /// More options of the server.
+    /// More options for the server.
     pub options: Vec<String>,
-    /// When commits become durable, `peregrine_flush_log_at_trx_commit`.
+    /// When commits are durable: `peregrine_flush_log_at_trx_commit`.
     flush: u32,
-    /// Whether it is killed in the end, and started again.
+    /// Whether the server is killed at the end and started again.
     is_killed: bool,
 }
 
 impl Life {
-    /// The life of a seed.
+    /// Draws the life of a seed.
     #[must_use]
     pub fn of(seed: u64, engine: Engine) -> Life {
         let mut dice = Dice::new(seed, 0);
@@ -72,10 +72,10 @@ impl Life {
         }
     }
 
-    /// Plays it, on a server that has just been started with what it says.
+    /// Plays the life on a server that has just been started with its options.
     ///
     /// # Errors
-    /// When tables can't be made.
+    /// When tables can't be created.
     pub(super) fn play(&self, request: &Request, server: &mut Hosted) -> Result<Shared> {
         let shared = Shared::new(request.statements_a_life);
         let mut dice = Dice::new(self.seed, 1);
@@ -140,7 +140,7 @@ impl Life {
                             }
                             .work(),
                         };
-                        // The others need not go on.
+                        // The other sessions need not continue.
                         if outcome.is_err() {
                             shared.over.store(true, Ordering::Relaxed);
                         }
@@ -160,7 +160,8 @@ impl Life {
         })
     }
 
-    /// The end: killed or not, all tables are sound, and each index has all rows, and entries that fit them.
+    /// Ends the life, with or without a kill, and checks all tables: each is sound, and each of its indexes has all
+    /// rows, with the right entries.
     fn end(&self, server: &mut Hosted, shared: &Shared) -> Result<()> {
         if self.is_killed {
             server.kill()?;
@@ -180,7 +181,7 @@ impl Life {
             if counts.len() != 1 {
                 shared.wrong(format!("the indexes of {name} have {counts:?} rows"));
             }
-            // The check above is the engine's own.
+            // The check above is the engine's own, so read the indexes, too.
             for unlike in unlike_the_rows(&mut connection, name)? {
                 shared.wrong(unlike);
             }
@@ -190,23 +191,23 @@ impl Life {
     }
 }
 
-/// What the sessions of a life share.
+/// The state that the sessions of a life share.
 #[derive(Debug)]
 pub struct Shared {
     over: AtomicBool,
-    /// Statements that are still to be run.
+    /// Statements that are left.
     left: AtomicI64,
-    /// Statements that were run.
+    /// Statements that ran.
     pub statements: AtomicU64,
-    /// Answers that were compared with another plan's.
+    /// Answers that were compared with those of other plans.
     pub judged: AtomicU64,
-    /// Of these, answers that differed with InnoDB, too.
+    /// Answers among these that differed on InnoDB, too.
     pub servers_own: AtomicU64,
-    /// Answers that differed where the rows were no longer to be had, so that nobody knows whose fault it is.
+    /// Answers that differed, but whose rows were lost before InnoDB could be asked, so that the fault is unknown.
     pub undecided: Mutex<Vec<String>>,
-    /// Statements that others were in the way of, or that had nothing to work on.
+    /// Statements that conflicted with others, or had nothing to work on.
     pub refused: AtomicU64,
-    /// What is wrong.
+    /// The faults.
     pub faults: Mutex<Vec<String>>,
 }
 
@@ -252,7 +253,7 @@ impl Shared {
         self.refused.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// What CHECK TABLE says.
+    /// Takes the answer of CHECK TABLE.
     pub fn checked(&self, statement: &str, rows: Vec<Row>) {
         for row in rows {
             let told: Option<String> = row.get("Msg_text");

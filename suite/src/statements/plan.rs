@@ -1,9 +1,9 @@
-//! How a query is run: by settings of the session, and by indexes that are forced or ignored.
+//! How a query runs: the session's settings, and indexes that are forced or ignored.
 
 use crate::dice::Dice;
 use crate::engines::Engine;
 
-/// What `optimizer_switch` has that is about how rows are found, joined and sorted.
+/// The flags of `optimizer_switch` about finding, joining and sorting rows.
 const SWITCHES: [&str; 31] = [
     "index_merge",
     "index_merge_union",
@@ -38,7 +38,9 @@ const SWITCHES: [&str; 31] = [
     "not_null_range_scan",
 ];
 
-/// Sizes and levels that plans depend on: the first of each is the default's stand-in.
+/// Sizes and levels on which plans depend.
+///
+/// The first value of each stands for the default.
 const VARIABLES: [(&str, &[&str]); 8] = [
     (
         "join_cache_level",
@@ -56,14 +58,14 @@ const VARIABLES: [(&str, &[&str]); 8] = [
 /// A plan.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// Settings of the session.
+    /// The session's settings.
     pub settings: Vec<String>,
-    /// Behind the name of a query's one table.
+    /// The text after the name of a query's only table.
     pub hint: String,
 }
 
 impl Plan {
-    /// What the server does by itself, with each row read by it: `engine` runs no statement.
+    /// The server's own plan, in which the server reads each row: `engine` runs no statement itself.
     pub fn of_the_server(engine: Engine) -> Plan {
         let mut settings = vec!["optimizer_switch = 'default'".to_owned()];
         let defaults = VARIABLES
@@ -79,14 +81,14 @@ impl Plan {
         }
     }
 
-    /// Some plan for a query of one of the tables that has these keys, or of several.
+    /// Draws a plan for a query of one table with these keys, or of several tables.
     pub fn some(dice: &mut Dice, engine: Engine, keys: Option<&str>) -> Plan {
         let mut settings = Vec::new();
         if engine == Engine::Peregrine {
             let pushdown = ["ON", "ON", "OFF"][dice.below(3) as usize];
             settings.push(format!("peregrine_pushdown = {pushdown}"));
         }
-        // Few are changed, mostly: where all are, half of the plans exclude each other.
+        // Mostly changes few flags: if all change, half of the plans exclude each other.
         let one_in = [2, 6, 20][dice.below(3) as usize];
         let mut switches = vec!["default".to_owned()];
         for name in SWITCHES {
@@ -95,7 +97,7 @@ impl Plan {
                 switches.push(format!("{name}={value}"));
             }
         }
-        // Both off is an error: there must be one way to run a subquery.
+        // Switching both off is an error: at least one way to run a subquery must stay.
         if switches.contains(&"in_to_exists=off".to_owned()) {
             switches.retain(|switch| switch != "materialization=off");
         }
@@ -111,7 +113,7 @@ impl Plan {
         Plan { settings, hint }
     }
 
-    /// The settings as one statement.
+    /// Returns the settings as one statement.
     pub fn setting(&self) -> String {
         format!("SET SESSION {}", self.settings.join(", SESSION "))
     }
@@ -139,7 +141,7 @@ fn some_hint(dice: &mut Dice, keys: &str) -> String {
     }
 }
 
-/// The names of a table's keys.
+/// Returns the names of a table's keys.
 pub fn names(keys: &str) -> Vec<&str> {
     keys.split("), ")
         .filter_map(|key| {

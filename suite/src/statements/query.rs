@@ -1,20 +1,21 @@
-//! Queries whose plans differ most: index merges, loose scans, semi-joins, subqueries, unions, outer joins. Beside
-//! them those that the engine may run itself ([`queries`], [`joins`]).
+//! Queries whose plans differ most: index merges, loose scans, semi-joins, subqueries, unions, outer joins.
+//!
+//! Other queries are those that the engine may run itself ([`queries`], [`joins`]).
 
 use crate::dice::Dice;
 use crate::pushdown::queries::{columns_of_a_key, comparison, Condition, Query};
 use crate::pushdown::tables::{Kind, LEAST, MOST, TABLES};
 use crate::pushdown::{joins, queries};
 
-/// A query of one table, whose name is followed by `{hint}`, or of several.
+/// A query of one table, with `{hint}` after the table's name, or a query of several tables.
 #[derive(Debug)]
 pub struct Asked {
     query: Query,
-    /// The keys of its one table.
+    /// The keys of its table, if it has only one.
     pub keys: Option<&'static str>,
 }
 
-/// Where a plan's hint stands.
+/// The placeholder for a plan's hint.
 const HINT: &str = "{hint}";
 
 impl Asked {
@@ -32,7 +33,7 @@ impl Asked {
         }
     }
 
-    /// Some query.
+    /// Returns a random query.
     pub fn some(dice: &mut Dice) -> Asked {
         match dice.below(12) {
             0..=3 => one_of_the_engine(dice),
@@ -49,7 +50,7 @@ impl Asked {
         }
     }
 
-    /// The query with a hint where one may stand.
+    /// Returns the query with a hint in place of the placeholder, if it has one.
     pub fn with(&self, hint: &str) -> Query {
         let put = |sql: &str| sql.replace(HINT, hint);
         let query = &self.query;
@@ -65,7 +66,7 @@ impl Asked {
     }
 }
 
-/// A table, and its keys.
+/// Returns a random table and its keys.
 pub(super) fn table(dice: &mut Dice) -> (&'static str, &'static str) {
     TABLES[dice.below(TABLES.len() as u32) as usize]
 }
@@ -93,26 +94,26 @@ fn one_of_the_engine(dice: &mut Dice) -> Asked {
     }
 }
 
-/// Ids, so many at most that an answer stays short.
+/// Returns a condition on few enough ids to keep an answer short.
 fn some_ids(dice: &mut Dice, of: &str) -> Condition {
     let width = [20, 200, 2_000][dice.below(3) as usize];
     ids(dice, of, width)
 }
 
-/// Ids of rows for each of which all rows of another table may be read.
+/// Returns a condition on even fewer ids: for each row, the query may read all rows of another table.
 fn few_ids(dice: &mut Dice, of: &str) -> Condition {
     let width = [5, 40, 200][dice.below(3) as usize];
     ids(dice, of, width)
 }
 
-/// So many ids.
+/// Returns a condition on a range of ids of this width.
 pub(super) fn ids(dice: &mut Dice, of: &str, width: i64) -> Condition {
     let from = dice.between(LEAST, MOST);
     let bounds = vec![from.to_string(), (from + width).to_string()];
     (format!("{of}id BETWEEN ? AND ?"), bounds)
 }
 
-/// Conditions on some key's first columns.
+/// Returns conditions on the first columns of a random key.
 pub(super) fn by_a_key(dice: &mut Dice, of: &str, keys: &str, equal: bool) -> Condition {
     let columns = columns_of_a_key(dice, keys);
     let last = columns.len().saturating_sub(1);
@@ -129,7 +130,7 @@ fn joined(parts: Vec<Condition>, by: &str) -> Condition {
     (sql.join(by), constants.concat())
 }
 
-/// Rows that several keys find: each some of them (OR), or each more than asked for (AND).
+/// Returns a query for index merges: several keys each find some of the rows (OR), or more rows than needed (AND).
 fn merge(dice: &mut Dice) -> Asked {
     let (name, keys) = table(dice);
     let union = dice.below(2) == 0;
@@ -145,7 +146,8 @@ fn merge(dice: &mut Dice) -> Asked {
     Asked::of_one(sql, constants, keys)
 }
 
-/// Groups by a prefix of a key, with what a scan from one group to the next can tell of them.
+/// Returns a query for loose scans: groups by a prefix of a key, with aggregates that a scan from group to group can
+/// find.
 fn loose(dice: &mut Dice) -> Asked {
     let (name, keys) = table(dice);
     let groups: Vec<&str> = columns_of_a_key(dice, keys)
@@ -176,7 +178,7 @@ fn loose(dice: &mut Dice) -> Asked {
     Asked::of_one(sql, constants, keys)
 }
 
-/// Rows for which there is another, or none.
+/// Returns a query for rows with, or without, a matching row elsewhere.
 fn semi_join(dice: &mut Dice) -> Asked {
     let ((outer, _), (inner, inner_keys)) = (table(dice), table(dice));
     let (outside, mut constants) = few_ids(dice, "o.");
@@ -201,7 +203,7 @@ fn semi_join(dice: &mut Dice) -> Asked {
     Asked::of_many(sql, constants)
 }
 
-/// Of each row something of rows elsewhere.
+/// Returns a query with a subquery for each row.
 fn subquery(dice: &mut Dice) -> Asked {
     let ((outer, _), (inner, _)) = (table(dice), table(dice));
     let (condition, constants) = few_ids(dice, "o.");
@@ -217,7 +219,7 @@ fn subquery(dice: &mut Dice) -> Asked {
     Asked::of_many(sql, constants)
 }
 
-/// Rows of one table, each with those of another, or with none.
+/// Returns a left join: rows of one table, each with those of another or with NULL.
 fn outer_join(dice: &mut Dice) -> Asked {
     let ((outer, _), (inner, inner_keys)) = (table(dice), table(dice));
     let (condition, constants) = few_ids(dice, "o.");
@@ -229,14 +231,14 @@ fn outer_join(dice: &mut Dice) -> Asked {
     ][dice.below(4) as usize];
     let column = columns_of_a_key(dice, inner_keys)[0];
     let (more, mut values) = comparison(dice, "i.", column, false);
-    // What the joined table must be stands before the outer table's condition.
+    // In the text, the condition on the joined table comes before that on the outer table.
     values.extend(constants);
     let items = ["COUNT(*), COUNT(i.id), SUM(i.a)", "o.id, o.a, i.id, i.a"][dice.below(2) as usize];
     let sql = format!("SELECT {items} FROM {outer} AS o LEFT JOIN {inner} AS i ON {on} AND {more} WHERE {condition}");
     Asked::of_many(sql, values)
 }
 
-/// Rows of two tables, together.
+/// Returns a union of rows of two tables.
 fn union(dice: &mut Dice) -> Asked {
     let ((one, one_keys), (other, other_keys)) = (table(dice), table(dice));
     let (first, mut constants) = by_a_key(dice, "", one_keys, false);

@@ -10,29 +10,29 @@ use crate::engines::Engine;
 use crate::error::Result;
 use crate::runner::interrupt;
 
-/// So many answers that differ may go undecided: a definition that changes in the moment between takes the rows away.
+/// The maximum number of differing answers that may stay undecided: a redefinition at the wrong moment loses the rows.
 const FEW_UNDECIDED: u64 = 2;
-/// Or, in a long run, one for so many that differ and are decided.
+/// In a long run, one undecided answer is allowed for this many decided ones.
 const DECIDED_TO_UNDECIDED: u64 = 10;
 
-/// What is to be run.
+/// A request to run statements.
 #[derive(Debug, Clone, Copy)]
 pub struct Request {
-    /// Statements in all.
+    /// The total number of statements.
     pub statements: u64,
-    /// No further life begins after this time.
+    /// No life begins after this time.
     pub duration: Duration,
-    /// Statements after which a server's life ends.
+    /// The number of statements in a server's life.
     pub statements_a_life: u64,
-    /// Sessions, every other a judge.
+    /// The number of sessions; every other one is a judge.
     pub sessions: u32,
     /// The engine of all tables.
     pub engine: Engine,
-    /// The first life's; the next ones have the next.
+    /// The seed of the first life; each next life has the next seed.
     pub seed: u64,
 }
 
-/// What came of it.
+/// The outcome of a run.
 #[derive(Debug, Clone, Default)]
 pub struct Outcome {
     engine: Option<Engine>,
@@ -45,14 +45,14 @@ pub struct Outcome {
     pub undecided: Vec<String>,
     refused: u64,
     seconds: f64,
-    /// Whether the user stopped it before its end.
+    /// Whether the user stopped it early.
     pub interrupted: bool,
-    /// What was wrong, with the seed of the life; in its last one.
+    /// The faults of the last life, with its seed.
     pub faults: Vec<String>,
 }
 
 impl Outcome {
-    /// Whether nothing was wrong, and something was looked at.
+    /// Returns whether there was no fault, answers were judged, and few stayed undecided.
     #[must_use]
     pub fn held(&self) -> bool {
         let undecided = self.undecided.len() as u64;
@@ -86,11 +86,12 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// Runs lives until there are enough statements, one has a fault, or the user stops it; `start` starts a server. A life
-/// that the user stops comes to its end early, with all checks.
+/// Runs lives until there are enough statements, a life has a fault, or the user stops it; `start` starts a server.
+///
+/// A life that the user stops ends early, with all checks.
 ///
 /// # Errors
-/// When a server does not start, or tables can't be made.
+/// When a server does not start, or tables can't be created.
 pub fn run(
     request: &Request,
     mut start: impl FnMut(&Life) -> Result<Hosted>,

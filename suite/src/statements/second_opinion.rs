@@ -1,4 +1,4 @@
-//! What InnoDB says of the same rows: where the plan makes a difference there, too, the server is wrong by itself.
+//! InnoDB's answers on the same rows: if the plan makes a difference there, too, the fault is the server's.
 
 use mysql::prelude::Queryable;
 use mysql::Conn;
@@ -11,13 +11,15 @@ use crate::pushdown::tables::{
     TABLES, {self},
 };
 
-/// Copies of the tables as the connection's snapshot sees them, with InnoDB, in a schema of this name. From then on
-/// the connection is there, and its snapshot is over. False: there are none, for a table has been defined anew.
+/// Copies the tables, as the connection's snapshot sees them, into InnoDB tables in this schema.
+///
+/// After that the connection uses this schema, and its snapshot is over. Returns false if the snapshot is lost, because
+/// a table has been redefined.
 ///
 /// # Errors
 /// When the server does not answer, or refuses.
 pub fn copies(connection: &mut Conn, schema: &str) -> Result<bool> {
-    // Files of rows can't be written over: each copy has its own.
+    // OUTFILE does not overwrite a file, so each copy has files of its own.
     let file = |table: &str| format!("'./{SCHEMA}/{schema}-{table}.rows'");
     let each = |statement: &dyn Fn(&str) -> String| -> Vec<String> {
         TABLES.iter().map(|(table, _)| statement(table)).collect()
@@ -50,7 +52,7 @@ pub fn copies(connection: &mut Conn, schema: &str) -> Result<bool> {
     Ok(true)
 }
 
-/// Statements that add the keys which tables have got since they were made.
+/// Returns statements that add the keys which writers have added to the tables.
 fn extra_keys(connection: &mut Conn) -> Result<Vec<String>> {
     let mut statements = Vec::new();
     for (table, _) in TABLES {
@@ -63,14 +65,14 @@ fn extra_keys(connection: &mut Conn) -> Result<Vec<String>> {
     Ok(statements)
 }
 
-/// The key that writers add, as a table's definition has it.
+/// Returns the key that writers add, as it is in a table's definition.
 fn extra_key(definition: &str) -> Option<&str> {
     let lines = definition.lines().map(str::trim);
     let mut lines = lines.map(|line| line.trim_end_matches(','));
     lines.find(|line| line.starts_with("KEY `extra` "))
 }
 
-/// The copies go; the connection is with the tables again.
+/// Drops the copies, and makes the connection use the tables again.
 ///
 /// # Errors
 /// As [`copies`].

@@ -1,4 +1,4 @@
-//! Who changes tables: rows, in transactions of all isolation levels, and now and then their definitions.
+//! A writer: changes rows in transactions of all isolation levels, and sometimes the tables' definitions.
 
 use mysql::prelude::Queryable;
 use mysql::{Conn, Row};
@@ -14,8 +14,8 @@ use crate::pushdown::tables::{
     COLUMNS, {self},
 };
 
-/// Errors that changes may end with: row changed since the snapshot, duplicates (of keys' names, of rows), no such
-/// key, lock wait timeout, deadlock, no such savepoint, a table defined anew, isolation within a transaction.
+/// The errors that changes may end with: row changed since the snapshot, duplicates (of keys' names, of rows), no such
+/// key, lock wait timeout, deadlock, no such savepoint, a redefined table, isolation level set within a transaction.
 const EXPECTED: [u16; 10] = [1020, 1061, 1062, 1091, 1205, 1213, 1305, 1412, 1568, 1586];
 
 /// A writer.
@@ -70,7 +70,7 @@ impl Writer<'_> {
     }
 }
 
-/// Some statement.
+/// Returns a random statement.
 fn statement(dice: &mut Dice) -> String {
     match dice.below(60) {
         0..=7 => bounds(dice).to_owned(),
@@ -81,7 +81,7 @@ fn statement(dice: &mut Dice) -> String {
     }
 }
 
-/// Where transactions begin and end.
+/// Returns a statement that begins or ends a transaction, uses a savepoint or sets the isolation level.
 fn bounds(dice: &mut Dice) -> &'static str {
     const ALL: [&str; 12] = [
         "BEGIN",
@@ -100,7 +100,7 @@ fn bounds(dice: &mut Dice) -> &'static str {
     ALL[dice.below(ALL.len() as u32) as usize]
 }
 
-/// Rows, by a condition on a key or a few ids.
+/// Returns a condition on a key or on a few ids.
 fn rows_of(dice: &mut Dice, of: &str, keys: &str) -> String {
     let (sql, constants) = match dice.below(2) {
         0 => {
@@ -112,7 +112,7 @@ fn rows_of(dice: &mut Dice, of: &str, keys: &str) -> String {
     put(&sql, &constants)
 }
 
-/// So many rows, by their ids.
+/// Returns a condition on a range of ids of this width.
 fn few(dice: &mut Dice, of: &str, width: i64) -> String {
     let (sql, constants) = ids(dice, of, width);
     put(&sql, &constants)
@@ -138,7 +138,7 @@ fn change(dice: &mut Dice) -> String {
             "UPDATE {name} SET {} = {value} WHERE {rows} LIMIT 30",
             column.name
         ),
-        // Keys move, over each other, too.
+        // Keys change, also to the old values of other keys.
         3 => format!(
             "UPDATE IGNORE {name} SET id = id + {} WHERE {rows} LIMIT 30",
             dice.below(9)
@@ -179,7 +179,7 @@ fn locking(dice: &mut Dice) -> String {
     format!("SELECT id, a FROM {name} WHERE {rows} LIMIT 30 {how}")
 }
 
-/// Definitions, and what takes a table as a whole.
+/// Returns a statement that changes a definition or uses a table as a whole.
 fn definition(dice: &mut Dice) -> String {
     let (name, _) = table(dice);
     let column = COLUMNS[dice.below(COLUMNS.len() as u32) as usize].name;

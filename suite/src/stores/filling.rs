@@ -6,22 +6,22 @@ use super::store::Store;
 use crate::error::{Result, SuiteError};
 use crate::normal::generator::{Generator, Row};
 
-/// Rows of a transaction.
+/// The number of rows in a transaction.
 const BATCH: u32 = 10_000;
 
-/// How long filling took, without making the rows.
+/// The times of filling a store, without the time to generate the rows.
 #[derive(Debug, Clone, Copy)]
 pub struct Filled {
-    /// Until the last row was durable.
+    /// The time until the last row was durable.
     pub load: Duration,
-    /// What the store's documentation says to do after loading, before reading.
+    /// The time of the work that the store's documentation recommends between loading and reading.
     pub settle: Duration,
 }
 
-/// Fills an empty store with the table, for as long as it `goes_on`.
+/// Fills an empty store with the table, as long as `goes_on` returns true.
 ///
 /// # Errors
-/// What the store says; [`SuiteError::Interrupted`] when it did not go on.
+/// The store's errors; [`SuiteError::Interrupted`] when `goes_on` returned false.
 pub fn fill(
     store: &mut dyn Store,
     generator: &Generator,

@@ -1,4 +1,4 @@
-//! fjall: a log-structured merge tree, compacted into one run, its blocks in its cache as they are.
+//! fjall: a log-structured merge tree, compacted into one run, with uncompressed blocks in its cache.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -18,7 +18,9 @@ use crate::normal::generator::Row;
 
 const TITLE: &str = "fjall";
 
-/// A database with the table: handles that are shared when they are cloned.
+/// A database with the table.
+///
+/// Clones share the handles.
 #[derive(Clone)]
 struct Trees {
     db: Database,
@@ -37,8 +39,8 @@ fn error(error: ::fjall::Error) -> SuiteError {
     failed(TITLE, error)
 }
 
-/// What suits a tree that is read from memory: nothing compressed, index and filters kept, no filter
-/// where keys are found, and a hash index in each block.
+/// Options for a tree that is read from memory: no compression, pinned index and filter blocks, no filters where keys
+/// are found, and a hash index in each block.
 fn options() -> KeyspaceCreateOptions {
     KeyspaceCreateOptions::default()
         .data_block_compression_policy(CompressionPolicy::disabled())
@@ -51,7 +53,7 @@ fn options() -> KeyspaceCreateOptions {
 }
 
 impl Fjall {
-    /// A database, made where there is none yet.
+    /// Opens a database, or creates it.
     pub fn open(dir: &Path, cache: u64) -> Result<Self> {
         let db = Database::builder(dir)
             .cache_size(cache)

@@ -1,5 +1,7 @@
-//! How a store of keys and values answers: rows by their ids in one tree, entries of the index on country,
-//! state and city in another. What the entry has is not looked for in the row.
+//! How a store of keys and values answers questions.
+//!
+//! It has rows by their ids in one tree, and entries of the index on country, state and city in another. Columns that
+//! the entry has are not read from the row.
 
 use std::ops::ControlFlow;
 
@@ -10,18 +12,20 @@ use super::row_bytes::{
 use crate::engines::{RowSink, Value};
 use crate::error::{Result, SuiteError};
 
-/// One snapshot of a store. What is read stays where it is: functions get its bytes there.
+/// A snapshot of a store.
+///
+/// It passes the stored bytes to functions, without a copy.
 pub trait KeysAndValues {
-    /// The row with this id, if there is one, for `see`.
+    /// Passes the row with this id, if there is one, to `see`.
     fn row(&self, id: u32, see: impl FnMut(&[u8])) -> Result<()>;
 
-    /// Every row with an id in this range, or all of them, for `see`.
+    /// Passes every row with an id in this range, or every row, to `see`.
     fn rows(&self, ids: Option<(u32, u32)>, see: impl FnMut(&[u8])) -> Result<()>;
 
-    /// How many ids there are in a range; rows are not read.
+    /// Counts the ids in a range without reading the rows.
     fn count(&self, ids: (u32, u32)) -> Result<u64>;
 
-    /// Every key of the index from `first` to `last`, until `see` wants no more.
+    /// Passes every key of the index from `first` to `last` to `see`, until `see` breaks.
     fn entries(
         &self,
         first: &[u8],
@@ -37,7 +41,7 @@ fn no_row() -> SuiteError {
 /// Answers a question by one snapshot.
 ///
 /// # Errors
-/// What the store says, and where its bytes are none of a row.
+/// The store's errors, or when its bytes are not those of a row.
 pub fn answer(
     store: &impl KeysAndValues,
     question: &Question,
@@ -46,7 +50,7 @@ pub fn answer(
     match *question {
         Question::Name { id } => give_name(store, id, rows),
         Question::Id { id } => store.row(id, |_| rows.row(&[Value::Integer(id.into())])),
-        // Nothing lies between; some stores ask for the lower bound first.
+        // An empty range. Some stores accept only a lower bound that is not above the upper one.
         Question::FirstBirthDay {
             ids: Some((first, last)),
         } if first > last => {
@@ -62,7 +66,7 @@ pub fn answer(
             ..
         } if first > last => Ok(()),
         Question::FirstBirthDay { ids } => {
-            // NULL is the largest of all.
+            // NULL is above all days.
             let mut first = Some(row_bytes::NULL);
             store.rows(ids, |row| first = first.min(row_bytes::birth_day(row)))?;
             let first = first.ok_or_else(no_row)?;

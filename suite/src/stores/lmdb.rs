@@ -1,4 +1,4 @@
-//! LMDB, through heed: integer keys, values read in the memory map.
+//! LMDB, through heed: integer keys, with values read in the memory map.
 
 use std::ops::{Bound, ControlFlow};
 use std::path::Path;
@@ -17,7 +17,7 @@ use crate::engines::RowSink;
 use crate::error::{PathContext as _, Result, SuiteError};
 use crate::normal::generator::Row;
 
-/// The most threads that may read: there is room for each in a file beside the data.
+/// The maximum number of readers; LMDB keeps a slot for each in a file beside the data.
 const MOST_READERS: u32 = 8_192;
 
 const TITLE: &str = "LMDB";
@@ -46,11 +46,12 @@ fn error(error: heed::Error) -> SuiteError {
 }
 
 impl Lmdb {
-    /// An environment, made where there is none yet. LMDB has no cache of its own; its map is made large enough
-    /// for everything.
+    /// Opens an environment, or creates it.
+    ///
+    /// LMDB has no cache of its own, so its map is made large enough for everything.
     pub fn open(dir: &Path, cache: u64) -> Result<Self> {
         std::fs::create_dir_all(dir).at("cannot create", dir)?;
-        // The map may be as large as the address space allows, but a multiple of the system's pages.
+        // The map may be as large as the address space allows, but must be a multiple of the system's page size.
         let size = usize::try_from(cache.saturating_mul(8)).unwrap_or(usize::MAX);
         let mut options = EnvOpenOptions::new();
         options
@@ -63,7 +64,7 @@ impl Lmdb {
     }
 }
 
-/// The trees, made where they are not there yet.
+/// Opens or creates the trees.
 fn trees(env: &Env) -> Result<Trees> {
     let txn = env.write_txn().map_err(error)?;
     let made = env
@@ -90,8 +91,8 @@ fn trees(env: &Env) -> Result<Trees> {
 /// Opens an environment.
 #[allow(unsafe_code)]
 fn environment(options: &EnvOpenOptions, dir: &Path) -> Result<Env> {
-    // SAFETY: the directory is one of this process's own, so nobody else changes the file under
-    // the memory map; and it is opened once.
+    // SAFETY: the directory belongs to this process alone, so no other process changes the file under the memory map;
+    // and it is opened once.
     unsafe { options.open(dir) }.map_err(error)
 }
 

@@ -1,16 +1,17 @@
-//! Embedded stores with table `normal`: Peregrine's library, SQLite, LMDB, redb and fjall, each used as its own
-//! documentation says that it is fastest. All have the primary key and both indexes of the table, and answer
-//! the thirteen queries.
+//! Embedded stores with table `normal`: Peregrine's library, SQLite, LMDB, redb and fjall.
+//!
+//! Each is used in the way that its own documentation calls the fastest. All have the primary key and both indexes of
+//! the table, and answer the thirteen queries.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `store.rs` | what a store must do |
-//! | `question.rs` | what the thirteen queries ask for |
+//! | `store.rs` | the interface of a store |
+//! | `question.rs` | the questions of the thirteen queries |
 //! | `peregrine.rs`, `sqlite.rs`, `lmdb.rs`, `redb.rs`, `fjall.rs` | one store each |
 //! | `row_bytes.rs` | rows and index entries as bytes, for stores that know only keys and values |
-//! | `keys_and_values.rs` | how such a store answers |
+//! | `keys_and_values.rs` | how such a store answers questions |
 //! | `filling.rs` | puts the rows of the generator into a store |
-//! | `version.rs` | which version of each is measured |
+//! | `version.rs` | the measured version of each store |
 //! | `session.rs` | a store as a target of the runner |
 
 mod filling;
@@ -37,11 +38,12 @@ use std::path::Path;
 use crate::engines::Embedded;
 use crate::error::Result;
 
-/// Opens a store in a directory, with so many bytes of cache; a new one with an empty table where the
-/// directory is not there yet.
+/// Opens a store in a directory, with this many bytes of cache.
+///
+/// Creates a new store with an empty table if the directory does not exist.
 ///
 /// # Errors
-/// What the store says.
+/// The store's errors.
 pub fn open(store: Embedded, dir: &Path, cache: u64) -> Result<Box<dyn Store>> {
     Ok(match store {
         Embedded::Library => Box::new(peregrine::Peregrine::open(dir, cache)?),

@@ -79,7 +79,7 @@ fn error(error: peregrine::Error) -> crate::error::SuiteError {
 }
 
 impl Peregrine {
-    /// A database, made where there is none yet.
+    /// Opens a database, or creates it.
     pub fn open(dir: &Path, cache: u64) -> Result<Self> {
         let options = Options {
             pool_bytes: usize::try_from(cache).unwrap_or(usize::MAX),
@@ -172,11 +172,11 @@ struct Reader {
     table: Arc<Table>,
     txn: Transaction,
     key: Vec<u8>,
-    /// Goes through the index on countries, and fetches rows.
+    /// A cursor over the index on countries that fetches rows.
     rows: Cursor,
-    /// Goes through its entries alone.
+    /// A cursor over the entries of that index alone.
     entries: Cursor,
-    /// Where an entry has its state.
+    /// The place of the state in an entry.
     state: NumberPlace,
 }
 
@@ -219,7 +219,7 @@ fn decoded(view: &RowView<'_>, row: &mut Row) -> Result<()> {
 }
 
 impl Reader {
-    /// Goes through all rows.
+    /// Passes all rows to `see`.
     fn walk(&mut self, mut see: impl FnMut(&RowView<'_>) -> Result<()>) -> Result<()> {
         let mut rows = self.txn.rows(&self.table).map_err(error)?;
         let failed = rows
@@ -232,7 +232,7 @@ impl Reader {
         failed.map_or(Ok(()), Err)
     }
 
-    /// Columns of the row with this id, if there is one.
+    /// Passes columns of the row with this id, if there is one, to `see`.
     fn columns<const N: usize>(
         &mut self,
         id: u32,
@@ -251,7 +251,7 @@ impl Reader {
         Ok(())
     }
 
-    /// An aggregate of the rows with an id in this range, or of all.
+    /// Returns an aggregate over the rows with an id in this range, or over all rows.
     fn aggregate(&mut self, ids: Option<(u32, u32)>, what: Aggregate) -> Result<Aggregated> {
         let key = |id: u32| self.table.encode_key(PRIMARY, &[Value::UInt(id.into())]);
         let keys = ids.map(|(first, last)| Ok((key(first)?, key(last)?)));
@@ -269,7 +269,9 @@ impl Reader {
         answer.ok_or_else(|| failed(TITLE, "an aggregate has no answer"))
     }
 
-    /// A column of a country's rows, or of those in some of its states. State and city are in the index.
+    /// Passes a column of a country's rows, of all states or of some, to `rows`.
+    ///
+    /// The index has state and city.
     fn in_country(
         &mut self,
         wanted: Wanted,
@@ -314,7 +316,7 @@ impl Reader {
                     let row = cursor.row().map_err(error)?;
                     rows.row(&[engines::Value::Bytes(bytes(&row, column)?)]);
                 }
-                // A number of fixed length is read where it stands in the key.
+                // A number of fixed length is read directly from the key.
                 None => rows.row(&[match cursor.number(&self.state) {
                     Some(state) => engines::Value::Integer(state),
                     None => engines::Value::Other,
@@ -435,7 +437,7 @@ impl StoreReader for Reader {
                 limit,
             } => self.in_country(wanted, (country, states), limit, rows),
         }?;
-        // The snapshot is of this question alone.
+        // The snapshot is for this question alone.
         self.txn.commit().map_err(error)
     }
 }

@@ -1,10 +1,12 @@
-//! What the thirteen queries ask for, for stores without SQL.
+//! The questions of the thirteen queries, for stores without SQL.
 
 use crate::engines::{Datum, RowSink, Value};
 use crate::normal::generator::date;
 use crate::normal::Query;
 
-/// What is asked of table `normal`. Ranges are from the first to the last, both included.
+/// A question to table `normal`.
+///
+/// Ranges include both ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Question {
     /// The name of one row.
@@ -19,12 +21,12 @@ pub enum Question {
     },
     /// The first day of birth.
     FirstBirthDay {
-        /// Of these rows; of all without.
+        /// The ids of the rows; `None` for all rows.
         ids: Option<(u32, u32)>,
     },
-    /// How many rows there are.
+    /// The number of rows.
     Count {
-        /// With these ids.
+        /// The ids of the rows.
         ids: (u32, u32),
     },
     /// A column of each row of a country.
@@ -33,14 +35,16 @@ pub enum Question {
         wanted: Wanted,
         /// The country.
         country: u16,
-        /// In these states; in all without.
+        /// The states; `None` for all states.
         states: Option<(u8, u8)>,
-        /// The most rows that are wanted.
+        /// The maximum number of rows.
         limit: Option<usize>,
     },
 }
 
-/// The column that is asked for in a country. The index has all of them but the name.
+/// The column that a query of a country asks for.
+///
+/// The index has all of these but the name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wanted {
     /// `name`
@@ -52,7 +56,7 @@ pub enum Wanted {
 }
 
 impl Question {
-    /// What a query with these parameters asks for; `None` when they are not the query's.
+    /// Returns the question of a query with these parameters; `None` if they don't fit the query.
     #[must_use]
     pub fn of(query: Query, given: &[Datum]) -> Option<Self> {
         let number = |at: usize| -> Option<u32> {
@@ -103,7 +107,7 @@ impl Question {
     }
 }
 
-/// Gives a day of birth, by its number from 1940-01-01 on, as the one row of an answer.
+/// Writes a day of birth, as its number from 1940-01-01, as the only row of an answer.
 pub(super) fn give_day(day: Option<u16>, rows: &mut dyn RowSink) {
     rows.row(&[match day {
         None => Value::Null,

@@ -1,4 +1,4 @@
-//! redb: typed tables, values read in its cache.
+//! redb: typed tables, with values read in its cache.
 
 use std::cell::OnceCell;
 use std::ops::ControlFlow;
@@ -37,7 +37,7 @@ fn error(error: impl Into<::redb::Error>) -> SuiteError {
 }
 
 impl Redb {
-    /// A database, made where there is none yet.
+    /// Opens a database, or creates it.
     pub fn open(dir: &Path, cache: u64) -> Result<Self> {
         std::fs::create_dir_all(dir).at("cannot create", dir)?;
         let db = Builder::new()
@@ -177,14 +177,14 @@ impl StoreReader for Reader {
     }
 }
 
-/// A read transaction, and what it has opened of the tables.
+/// A read transaction and the tables that it has opened.
 struct Snapshot {
     txn: ReadTransaction,
     rows: OnceCell<ReadOnlyTable<u32, &'static [u8]>>,
     countries: OnceCell<ReadOnlyTable<&'static [u8], ()>>,
 }
 
-/// The table, opened when it is asked for first.
+/// Returns the table, and opens it at the first call.
 fn opened<'s, K: Key + 'static, V: Value + 'static>(
     txn: &ReadTransaction,
     place: &'s OnceCell<ReadOnlyTable<K, V>>,

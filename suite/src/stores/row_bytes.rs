@@ -1,22 +1,22 @@
-//! A row as bytes, for stores that know only keys and values: compact, and each field found at once.
+//! A row as bytes, for stores of keys and values: compact, with quick access to each field.
 //!
 //! ```text
 //! u16 birth day (ffff: NULL) · u8 state · u16 country · u8 length of each of the six strings · the strings
 //! ```
-//! The first string is the name, so that it stands at a fixed place.
+//! The name is the first string, so that its place is fixed.
 
 use crate::normal::generator::Row;
 
-/// Where the lengths begin.
+/// The offset of the lengths.
 const LENGTHS: usize = 5;
-/// How many strings there are.
+/// The number of strings.
 const STRINGS: usize = 6;
-/// Where the strings begin.
+/// The offset of the strings.
 const TEXT: usize = LENGTHS + STRINGS;
-/// No day of birth: later than any.
+/// The number for no day of birth, above all days.
 pub const NULL: u16 = u16::MAX;
 
-/// Puts a row into `out`, which is cleared first. All but the id, which is the key.
+/// Encodes a row without its id, which is the key, into `out`, which it clears first.
 pub fn encode(row: &Row, out: &mut Vec<u8>) {
     out.clear();
     out.extend_from_slice(&row.birth_day.unwrap_or(NULL).to_le_bytes());
@@ -30,7 +30,7 @@ pub fn encode(row: &Row, out: &mut Vec<u8>) {
     }
 }
 
-/// The strings of a row, in their order.
+/// Returns the strings of a row, in their order.
 fn strings(row: &Row) -> [&str; STRINGS] {
     [
         &row.name,
@@ -42,28 +42,28 @@ fn strings(row: &Row) -> [&str; STRINGS] {
     ]
 }
 
-/// Bytes of a row's values: what the scan of any store is counted by, however it keeps them.
+/// The bytes of a row's values, which are the unit for scans of any store, however it stores them.
 pub fn value_bytes(row: &Row) -> u64 {
     let text: usize = strings(row).iter().map(|text| text.len()).sum();
     let numbers = 4 + 2 + 1 + 2;
     text as u64 + numbers
 }
 
-/// The name within a row's bytes.
+/// Returns the name within a row's bytes.
 #[inline]
 pub fn name(bytes: &[u8]) -> Option<&[u8]> {
     let len = usize::from(*bytes.get(LENGTHS)?);
     bytes.get(TEXT..TEXT + len)
 }
 
-/// The number of the day of birth within a row's bytes, or [`NULL`].
+/// Returns the number of the day of birth within a row's bytes, or [`NULL`].
 #[inline]
 pub fn birth_day(bytes: &[u8]) -> Option<u16> {
     let (day, _) = bytes.split_first_chunk()?;
     Some(u16::from_le_bytes(*day))
 }
 
-/// Takes a row apart; `None` when the bytes are none.
+/// Decodes a row; returns `None` if the bytes are not those of a row.
 pub fn decode(id: u32, bytes: &[u8], row: &mut Row) -> Option<()> {
     let (head, mut rest) = bytes.split_at_checked(TEXT)?;
     let [b0, b1, state, c0, c1, lengths @ ..] = head else {
@@ -90,7 +90,9 @@ pub fn decode(id: u32, bytes: &[u8], row: &mut Row) -> Option<()> {
     rest.is_empty().then_some(())
 }
 
-/// The key of an entry of the index on country, state and city: it sorts as the columns do, the id last.
+/// Encodes the key of an entry of the index on country, state and city.
+///
+/// Keys sort like these columns, then by id.
 pub fn country_key(row: &Row, out: &mut Vec<u8>) {
     out.clear();
     out.extend_from_slice(&row.country_id.to_be_bytes());
@@ -100,7 +102,7 @@ pub fn country_key(row: &Row, out: &mut Vec<u8>) {
     out.extend_from_slice(&row.id.to_be_bytes());
 }
 
-/// What an entry of that index has.
+/// The fields of an entry of that index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Entry<'a> {
     /// `state_id`
@@ -111,7 +113,7 @@ pub struct Entry<'a> {
     pub id: u32,
 }
 
-/// Takes an entry's key apart.
+/// Decodes an entry's key.
 #[inline]
 pub fn entry(key: &[u8]) -> Option<Entry<'_>> {
     let (columns, id) = key.split_last_chunk()?;
@@ -125,11 +127,11 @@ pub fn entry(key: &[u8]) -> Option<Entry<'_>> {
     })
 }
 
-/// The bounds of a country's entries, in some of its states or in all: keys lie from the one to the other.
+/// Returns the lower and upper bound of a country's entries, in all states or in some.
 pub fn country_range(country: u16, states: Option<(u8, u8)>) -> ([u8; 3], [u8; 4]) {
     let (first, last) = states.unwrap_or((0, u8::MAX));
     let [high, low] = country.to_be_bytes();
-    // No city begins with a byte of ff.
+    // No city begins with the byte ff.
     ([high, low, first], [high, low, last, u8::MAX])
 }
 

@@ -1,5 +1,6 @@
-//! A store as a target of the runner: a session asks it for what the statements of `normal` mean, which their
-//! names say.
+//! A store as a target of the runner.
+//!
+//! The names of the statements of `normal` tell the session which question to ask.
 
 use std::sync::Arc;
 
@@ -9,16 +10,17 @@ use crate::engines::{Datum, Engine, Protocol, RowSink, Session, Statement};
 use crate::error::{Result, SuiteError};
 use crate::normal::Query;
 
-/// A session on a store. It has no thread but that of its client, and no protocol: rows are handed over where
-/// they lie.
+/// A session on a store.
+///
+/// It runs on its client's thread and uses no protocol: the store passes rows without a copy.
 pub struct StoreSession {
     reader: Box<dyn StoreReader>,
-    /// What each statement is; `None` for one that the store does not know.
+    /// The query of each statement; `None` for a statement that the store does not know.
     queries: Vec<Option<Query>>,
 }
 
 impl StoreSession {
-    /// A session that reads by `reader`.
+    /// Creates a session that reads through `reader`.
     #[must_use]
     pub fn new(reader: Box<dyn StoreReader>) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! SQLite: a table whose rowid is the key, prepared statements kept, everything in the memory map.
+//! SQLite: a table whose rowid is the key, cached prepared statements, everything in the memory map.
 
 use std::path::{Path, PathBuf};
 
@@ -35,9 +35,11 @@ const EMAIL: &str = "SELECT id FROM normal INDEXED BY email WHERE email = ?";
 pub struct Sqlite {
     path: PathBuf,
     cache: u64,
-    /// Bytes of the file that a connection maps, as SQLite says: it has a limit of its own.
+    /// Bytes of the file that a connection maps, as SQLite reports them: SQLite has a limit of its own.
     map: u64,
-    /// Writes, and keeps the write-ahead log's index in memory while others read.
+    /// The connection for writes.
+    ///
+    /// It also keeps the write-ahead log's index in memory while others read.
     connection: std::sync::Mutex<Connection>,
 }
 
@@ -45,8 +47,9 @@ fn error(error: rusqlite::Error) -> SuiteError {
     failed(TITLE, error)
 }
 
-/// A connection that maps as much of the file as there is cache, once for all of them; its statements are not
-/// shared with other threads.
+/// Opens a connection that maps as much of the file as the cache size; all connections share the mapped pages.
+///
+/// The connection's statements are not shared with other threads.
 fn connect(path: &Path, cache: u64) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_CREATE
@@ -60,12 +63,12 @@ fn connect(path: &Path, cache: u64) -> Result<Connection> {
 }
 
 impl Sqlite {
-    /// A database, made where there is none yet.
+    /// Opens a database, or creates it.
     pub fn open(dir: &Path, cache: u64) -> Result<Self> {
         std::fs::create_dir_all(dir).at("cannot create", dir)?;
         let path = dir.join("normal.db");
         let connection = connect(&path, cache)?;
-        // Who writes needs a cache of its own: what has changed is not in the map.
+        // The writer needs a cache of its own, because changed pages are not in the map.
         let pages = format!("PRAGMA cache_size = -{};", cache >> 10);
         connection.execute_batch(&pages).map_err(error)?;
         connection.execute_batch(TABLE).map_err(error)?;
@@ -82,7 +85,7 @@ impl Sqlite {
 
     fn connection(&mut self) -> &mut Connection {
         let connection = self.connection.get_mut();
-        // Nobody panics with it locked: it is only ever borrowed exclusively.
+        // No thread panics while it holds the mutex, which is only ever borrowed exclusively.
         connection.unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
@@ -151,8 +154,9 @@ struct Reader {
     connection: Connection,
 }
 
-/// The statement for a column of a country's rows, or of those in some of its states. Its last parameter is the
-/// most rows that it gives, -1 for all.
+/// Returns the statement for a column of a country's rows, of all states or of some.
+///
+/// The last parameter is the maximum number of rows, -1 for all.
 fn in_country(wanted: Wanted, has_states: bool) -> &'static str {
     macro_rules! select {
         ($column:literal) => {
@@ -179,7 +183,7 @@ fn in_country(wanted: Wanted, has_states: bool) -> &'static str {
 }
 
 impl Reader {
-    /// Runs a statement, and gives the one column of its rows.
+    /// Runs a statement and passes the only column of its rows to `take`.
     fn ask(
         &self,
         sql: &str,
@@ -194,7 +198,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Goes through all rows: the bytes of each column, as SQLite has them.
+    /// Reads all rows, and passes the bytes of each column, as SQLite stores them, to `see`.
     fn walk(
         &mut self,
         see: &mut dyn FnMut(&[u8]),
@@ -231,7 +235,7 @@ fn decoded(from: &rusqlite::Row<'_>) -> rusqlite::Result<Row> {
     })
 }
 
-/// Reads names, each by a statement that is run anew.
+/// Reads names, one execution of the statement for each.
 fn read_names(
     statement: &mut Statement<'_>,
     ids: &[u32],
@@ -302,7 +306,7 @@ impl StoreReader for Reader {
             Question::FirstBirthDay { ids } => {
                 let sql = if ids.is_some() { MIN_DOB_OF } else { MIN_DOB };
                 let given = ids.map_or(vec![], |(first, last)| vec![first.into(), last.into()]);
-                // SQLite has no dates: days are kept as numbers.
+                // SQLite has no dates, so days are stored as numbers.
                 self.ask(sql, &given, |day| {
                     let day = day.as_i64_or_null().map_err(|error| failed(TITLE, error))?;
                     let day = day.map(u16::try_from).transpose();

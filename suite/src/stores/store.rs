@@ -1,4 +1,4 @@
-//! What an embedded store must do to be measured.
+//! The interface that an embedded store needs to be measured.
 
 use std::path::Path;
 
@@ -13,79 +13,82 @@ pub trait Store: Sync {
     /// Its name.
     fn title(&self) -> &'static str;
 
-    /// How it is used: durability, cache, how rows are read.
+    /// Describes its use: durability, cache, how rows are read.
     fn settings(&self) -> String;
 
-    /// How large its cache may become, in bytes, with whatever of its file it maps into memory; 0 where it has
-    /// none of its own.
+    /// The maximum size of its cache, in bytes, including the mapped part of its file; 0 if it has no cache of its own.
     fn cache_bytes(&self) -> u64;
 
-    /// Whether a file of its directory, by its path within, is its log: how large that becomes is a setting.
+    /// Returns whether a file of its directory, by its relative path, belongs to its log, whose size is a setting.
     fn is_log(&self, file: &Path) -> bool;
 
-    /// Adds rows, whose ids follow on those of the last call, in one transaction that is on disk when
-    /// this returns.
+    /// Adds rows in one transaction, which is durable when this function returns.
+    ///
+    /// The rows' ids follow those of the last call.
     ///
     /// # Errors
-    /// What the store says.
+    /// The store's errors.
     fn load(&mut self, rows: &[Row]) -> Result<()>;
 
-    /// What its documentation says to do after loading, before reading.
+    /// Does the work that its documentation recommends between loading and reading.
     ///
     /// # Errors
-    /// What the store says.
+    /// The store's errors.
     fn settle(&mut self) -> Result<()>;
 
-    /// What one thread reads by.
+    /// Creates a reader for one thread.
     ///
     /// # Errors
-    /// What the store says.
+    /// The store's errors.
     fn reader(&self) -> Result<Box<dyn StoreReader>>;
 }
 
-/// One thread's means of reading. What can be kept from read to read (statements, handles) it keeps; each
-/// call reads by one snapshot of its own, taken when the call begins. A store is gone, and can be opened again,
-/// when its readers are.
+/// The reader of one thread.
+///
+/// It keeps statements and handles from call to call. Each call reads by a snapshot of its own, taken when the call
+/// begins. A store is closed, and can be opened again, once its readers are dropped.
 pub trait StoreReader: Send {
-    /// Finds the rows of these ids, each by itself, and gives the bytes of its `name`, in the order of
-    /// the ids; nothing for a row that is not there.
+    /// Finds the rows with these ids one by one, and passes the bytes of their `name` to `see`, in the order of the
+    /// ids.
+    ///
+    /// Skips rows that do not exist.
     ///
     /// # Errors
-    /// What the store says.
+    /// The store's errors.
     fn names(&mut self, ids: &[u32], see: &mut dyn FnMut(&[u8])) -> Result<()>;
 
-    /// Gives all bytes of every row, as the store has them: a row at once, or a column at once.
+    /// Passes all bytes of every row to `see`, as the store has them: a row at a time or a column at a time.
     ///
     /// # Errors
-    /// What the store says.
+    /// The store's errors.
     fn scan(&mut self, see: &mut dyn FnMut(&[u8])) -> Result<()>;
 
-    /// As [`StoreReader::scan`], by the same way, and each row decoded besides.
+    /// Reads in the same way as [`StoreReader::scan`], and also decodes each row.
     ///
     /// # Errors
-    /// What the store says.
+    /// The store's errors.
     fn rows(&mut self, see: &mut dyn FnMut(&[u8]), row: &mut dyn FnMut(&Row)) -> Result<()>;
 
-    /// How many rows the index says a country has.
+    /// Counts a country's rows by the index.
     ///
     /// # Errors
-    /// What the store says.
+    /// The store's errors.
     fn of_country(&mut self, country: u16) -> Result<u64>;
 
-    /// The id of the row with this address, by the index.
+    /// Returns the id of the row with this address, by the index.
     ///
     /// # Errors
-    /// What the store says.
+    /// The store's errors.
     fn by_email(&mut self, email: &str) -> Result<Option<u32>>;
 
-    /// Answers a query: every row of the answer, in any order.
+    /// Answers a query: passes every row of the answer, in any order.
     ///
     /// # Errors
-    /// What the store says.
+    /// The store's errors.
     fn answer(&mut self, question: &Question, rows: &mut dyn RowSink) -> Result<()>;
 }
 
-/// An error of a store as one of the suite's.
+/// Converts a store's error into one of the suite.
 pub(super) fn failed(store: &str, error: impl std::fmt::Display) -> SuiteError {
     SuiteError::Server(format!("{store}: {error}"))
 }

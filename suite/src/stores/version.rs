@@ -1,11 +1,11 @@
-//! Which versions of the stores are part of this program.
+//! The versions of the stores in this program.
 
 use crate::engines::Embedded;
 
-/// The libraries that this program was built with.
+/// The lock file with the libraries of this program.
 const LOCKED: &str = include_str!("../../../Cargo.lock");
 
-/// The version of a store.
+/// Returns the version of a store.
 #[must_use]
 pub fn version(store: Embedded) -> String {
     match store {

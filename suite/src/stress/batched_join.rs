@@ -1,7 +1,9 @@
-//! A join that finds its rows through a secondary key, in data larger than the cache: row by row, and by batches of keys
-//! (MariaDB's batched key access over multi-range reads), beside `InnoDB`.
+//! A join that finds its rows through a secondary key, in data larger than the cache.
 //!
-//! The server runs the join, and both engines read past the system's page cache.
+//! It runs row by row and by batches of keys (MariaDB's batched key access over multi-range reads), on Peregrine and on
+//! `InnoDB`.
+//!
+//! The server runs the join, and both engines bypass the system's page cache.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -16,35 +18,37 @@ use crate::engines::Engine;
 use crate::error::{Result, StatementContext, SuiteError};
 use crate::runner::interrupt;
 
-/// How many times as fast batches must be as single rows.
+/// Batches must be at least this many times as fast as single rows.
 const LEAST_GAIN: f64 = 2.0;
-/// Joins by batches; the fastest counts. Those row by row take too long to be run more than once.
+/// The number of joins by batches; the fastest counts.
+///
+/// Joins row by row take too long to run more than once.
 const RUNS: u32 = 3;
-/// A prime, by whose multiples keys are scattered over the table.
+/// A prime whose multiples scatter the keys over the table.
 const SCATTER: u64 = 7_368_787;
-/// Row by row.
+/// Settings for joins row by row.
 const SINGLE: &str =
     "SET optimizer_switch = 'mrr=off', join_cache_level = 0, peregrine_pushdown = OFF";
-/// By batches of keys, their rows in the order of the clustered key.
+/// Settings for joins by batches of keys, which read rows in the order of the clustered key.
 const BATCHED: &str =
     "SET optimizer_switch = 'mrr=on,mrr_cost_based=off,mrr_sort_keys=on,join_cache_bka=on', join_cache_level = 6, \
      join_buffer_size = 4194304, join_buffer_space_limit = 16777216, mrr_buffer_size = 4194304, peregrine_pushdown = OFF";
 
-/// What is asked for.
+/// A request to run the joins.
 #[derive(Clone, Copy, Debug)]
 pub struct Request {
-    /// Rows of each of the two tables.
+    /// The number of rows of each of the two tables.
     pub rows: u64,
 }
 
-/// What the joins of one engine took.
+/// The times of one engine's joins.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Figures {
     single: Duration,
     batched: Duration,
 }
 
-/// Both engines.
+/// The outcome of both engines.
 #[derive(Clone, Copy, Debug)]
 pub struct Outcome {
     rows: u64,
@@ -54,7 +58,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Whether batches are so much faster, and as fast as `InnoDB`'s.
+    /// Returns whether batches are fast enough, relative to single rows and to `InnoDB`'s batches.
     #[must_use]
     pub fn held(&self) -> bool {
         let Figures { single, batched } = self.peregrine;
@@ -80,7 +84,7 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// Makes the tables of an engine.
+/// Creates and fills an engine's tables.
 fn fill(connection: &mut Conn, engine: Engine, rows: u64) -> Result<()> {
     let name = engine.name();
     hosted::run_all(
@@ -102,7 +106,7 @@ fn fill(connection: &mut Conn, engine: Engine, rows: u64) -> Result<()> {
     )
 }
 
-/// Runs the join with the session's settings: what it answers, and how long it takes.
+/// Runs the join with the session's settings, and returns its answer and its time.
 fn join(connection: &mut Conn) -> Result<((u64, u64, String), Duration)> {
     let sql = "SELECT COUNT(*), SUM(id), MAX(pad) FROM asked STRAIGHT_JOIN found FORCE INDEX (k) \
                ON found.k = asked.k AND found.pad <> asked.n";
@@ -120,7 +124,7 @@ fn set(connection: &mut Conn, settings: &str) -> Result<()> {
     hosted::run_all(connection, &[settings.to_owned()])
 }
 
-/// Measures one engine; the answer with it.
+/// Measures one engine, and returns its answer too.
 fn measure(
     server: &Hosted,
     engine: Engine,

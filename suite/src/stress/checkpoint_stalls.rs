@@ -1,8 +1,8 @@
-//! Pauses of foreground work while checkpoint follows checkpoint under full write load.
+//! Pauses of foreground work while checkpoints follow one another under full write load.
 //!
-//! A pause is a transaction that took long. Some are the machine's: its processors were taken by
-//! others, or its disk was. Two threads that have nothing to do with the engine see those too
-//! ([`super::load::machine_pauses`]); what they have not seen is the engine's.
+//! A pause is a transaction that takes long. Some pauses are the machine's: its processors or its disk were busy with
+//! other work. Two threads that do not use the engine measure these ([`super::load::machine_pauses`]); the other pauses
+//! are the engine's.
 
 use std::fmt;
 use std::path::Path;
@@ -18,75 +18,75 @@ use super::load::write_load::WriteLoad;
 use crate::error::{Result, SuiteError};
 use crate::runner::interrupt;
 
-/// The longest time that the histograms tell apart, in microseconds.
+/// The upper limit of the histograms, in microseconds.
 const LONGEST_US: u64 = 600_000_000;
 
-/// What to do.
+/// A request to measure pauses.
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'a> {
-    /// Writers.
+    /// The number of writers.
     pub writers: u32,
-    /// How long.
+    /// The length of the measurement.
     pub duration: Duration,
-    /// From the end of a checkpoint to the beginning of the next.
+    /// The time from the end of a checkpoint to the beginning of the next.
     pub between: Duration,
-    /// A transaction that takes longer is a pause.
+    /// A transaction that takes longer than this is a pause.
     pub limit: Duration,
-    /// A directory on the disk of the database, for the control thread's file.
+    /// A directory on the database's disk, for the control thread's file.
     pub dir: &'a Path,
 }
 
-/// Whose pauses they were.
+/// The number of pauses by cause.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Pauses {
-    /// Nobody else's.
+    /// Pauses of the engine.
     pub engine: u32,
-    /// A thread that only sleeps was not run for half of the pause or more.
+    /// Pauses of which half or more fell into times when a thread that only sleeps did not run.
     pub not_run: u32,
-    /// Another file's sync took half of the pause or more.
+    /// Pauses of which half or more fell into slow syncs of another file.
     pub slow_disk: u32,
 }
 
-/// What came of it.
+/// The outcome of a measurement.
 #[derive(Debug, Clone)]
 pub struct Outcome {
-    /// Library or server.
+    /// The library or the server.
     pub title: String,
-    /// Writers.
+    /// The number of writers.
     pub writers: u32,
-    /// Seconds.
+    /// The length of the measurement, in seconds.
     pub seconds: f64,
-    /// Checkpoints completed.
+    /// The number of completed checkpoints.
     pub checkpoints: u32,
-    /// Part of the time in which one ran.
+    /// The part of the time in which a checkpoint ran.
     pub checkpointing: f64,
-    /// A transaction that takes longer is a pause.
+    /// A transaction that takes longer than this is a pause.
     pub limit: Duration,
-    /// Microseconds of the transactions that met a checkpoint.
+    /// Times of the transactions during which a checkpoint was seen, in microseconds.
     pub inside: Histogram<u64>,
-    /// Of the others.
+    /// Times of the other transactions.
     pub outside: Histogram<u64>,
-    /// Pauses that met a checkpoint.
+    /// Pauses during which a checkpoint was seen.
     pub pauses_inside: Pauses,
-    /// The others.
+    /// The other pauses.
     pub pauses_outside: Pauses,
-    /// The part of the time in which the control thread waited for a slow sync: while checkpoints ran,
-    /// and otherwise.
+    /// The parts of the time in which the control thread waited for a slow sync: while checkpoints ran, and otherwise.
     pub slow_disk: [f64; 2],
-    /// What the control threads saw.
+    /// The findings of the control threads.
     pub machine: MachinePauses,
 }
 
 impl Outcome {
-    /// Whether slow syncs are the engine's doing: the disk was slow for others too, but mostly while
-    /// checkpoints ran.
+    /// Returns whether the engine causes the slow syncs: other files' syncs are slow too, but mostly while checkpoints
+    /// run.
     #[must_use]
     pub fn disk_is_ours(&self) -> bool {
         let [inside, outside] = self.slow_disk;
         inside > 2.0 * outside + 0.01
     }
 
-    /// Whether no pause met a checkpoint but those of the machine, and enough was done to say so.
+    /// Returns whether all pauses are the machine's, and whether there were enough checkpoints and transactions for a
+    /// result.
     #[must_use]
     pub fn held(&self) -> bool {
         let disk = if self.disk_is_ours() {
@@ -145,18 +145,18 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// What one writer saw: the times of its transactions, and its pauses.
+/// The findings of a writer: the times of its transactions, and its pauses.
 struct Seen {
-    /// By the number of checkpoints begun and ended that it read before: odd while one ran.
+    /// Transactions that saw a running checkpoint at their beginning or at their end.
     inside: Histogram<u64>,
     outside: Histogram<u64>,
     pauses: Vec<(Stretch, bool)>,
 }
 
-/// Runs it.
+/// Runs the measurement.
 ///
 /// # Errors
-/// When the engine refuses, or [`SuiteError::Interrupted`].
+/// When the engine returns an error; [`SuiteError::Interrupted`].
 pub fn run(
     load: &dyn WriteLoad,
     request: &Request<'_>,
@@ -220,7 +220,7 @@ pub fn run(
         (slow_all - slow_inside).as_secs_f64() / (whole.length() - inside).as_secs_f64().max(1e-9),
     ];
     for one in seen {
-        // All have the same bounds.
+        // All histograms have the same bounds, so adding them does not fail.
         let added = outcome
             .inside
             .add(&one.inside)
@@ -280,7 +280,7 @@ fn write_and_see(
     Ok(seen)
 }
 
-/// Checkpoint after checkpoint, until the time is over; when each ran.
+/// Takes checkpoint after checkpoint until the time is over, and returns when each ran.
 fn checkpoints(
     load: &dyn WriteLoad,
     request: &Request<'_>,
@@ -315,7 +315,7 @@ mod tests {
     use super::*;
     use crate::stress::load::write_load::Writer;
 
-    /// Writers that wait while a checkpoint runs, as long as it runs.
+    /// Writers that wait as long as a checkpoint runs.
     struct Waits {
         checkpoint: std::sync::RwLock<()>,
         takes: Duration,
@@ -367,7 +367,7 @@ mod tests {
 
     #[test]
     fn what_is_within_the_limit_is_no_pause() {
-        // A limit that no machine reaches, however busy.
+        // A limit that no machine exceeds, however busy.
         let outcome = outcome(Duration::from_millis(5), Duration::from_secs(60));
         let none = Pauses::default();
         assert_eq!(

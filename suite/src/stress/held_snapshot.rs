@@ -1,4 +1,4 @@
-//! A reader's snapshot held open while writers update the same rows again and again.
+//! A reader's snapshot that is held while writers update the same rows again and again.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,64 +17,64 @@ use crate::engines::Engine;
 use crate::error::{Result, StatementContext, SuiteError};
 use crate::runner::interrupt::sleep;
 
-/// Growth that nobody minds, in bytes.
+/// Growth that counts as none, in bytes.
 const SMALL: u64 = 64 << 20;
 
-/// So many looks in a row without anything given back end the waiting.
+/// The wait ends after this many measurements in a row without any memory or disk space given back.
 const STILL: u32 = 8;
 
-/// What came of it.
+/// The outcome of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
     /// The engine.
     pub engine: Engine,
-    /// Rows of the table.
+    /// The number of rows of the table.
     pub rows: u32,
-    /// Writers.
+    /// The number of writers.
     pub writers: u32,
     /// Seconds that the snapshot was held.
     pub held_s: f64,
     /// Updates a second in the first fifth of the time.
     pub first: f64,
-    /// In the last fifth.
+    /// Updates a second in the last fifth of the time.
     pub last: f64,
-    /// Updates refused.
+    /// The number of refused updates.
     pub refused: u64,
-    /// What the reader saw at the end, beside what it saw at the beginning.
+    /// The reader's answer at the end, compared with that at the beginning.
     pub seen: Seen,
-    /// Seconds that the reader's last look took, beside the writers.
+    /// Seconds of the reader's last query, beside the writers.
     pub look_s: f64,
-    /// Before the snapshot was taken, with the writers at work.
+    /// The server's size before the snapshot, with the writers at work.
     pub before: Size,
-    /// At the end, with the snapshot still held.
+    /// The size at the end, with the snapshot still held.
     pub during: Size,
-    /// The writers stopped and the snapshot given up, some time later.
+    /// The size some time after the writers have stopped and the snapshot has ended.
     pub after: Size,
-    /// Seconds from then until nothing more was given back.
+    /// Seconds from then until the size stopped shrinking.
     pub settled_s: f64,
-    /// The most that disk and memory may have grown, in bytes.
+    /// The maximum growth of disk and memory, in bytes.
     pub growth_limit: u64,
 }
 
-/// What a reader saw at the end of its snapshot.
+/// The reader's answer at the end of its snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Seen {
-    /// What it saw at the beginning.
+    /// The same as at the beginning.
     OneState,
-    /// Something else.
+    /// Another answer.
     Another,
-    /// Nothing: the look took longer than it may.
+    /// No answer: the query took longer than allowed.
     Nothing,
 }
 
 impl Outcome {
-    /// Last throughput to the first.
+    /// The ratio of the last throughput to the first.
     #[must_use]
     pub fn ratio(&self) -> f64 {
         self.last / self.first.max(1e-9)
     }
 
-    /// Whether throughput stayed, growth was bounded and was given back, and the reader saw one state.
+    /// Returns whether throughput stayed, growth was bounded and given back, and the reader always saw the same state.
     #[must_use]
     pub fn held(&self) -> bool {
         let bounded = |before: u64, during: u64| during <= before + self.growth_limit;
@@ -119,27 +119,27 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// Sizes and times.
+/// A request to run the test.
 #[derive(Debug, Clone, Copy)]
 pub struct Request {
     /// The engine.
     pub engine: Engine,
-    /// Rows of the table.
+    /// The number of rows of the table.
     pub rows: u32,
-    /// Writers.
+    /// The number of writers.
     pub writers: u32,
-    /// How long the snapshot is held.
+    /// The time for which the snapshot is held.
     pub hold: Duration,
-    /// The most that disk and memory may grow, in bytes.
+    /// The maximum growth of disk and memory, in bytes.
     pub growth_limit: u64,
-    /// How long the reader's last look may take, and how long space may take to be given back.
+    /// The maximum time of the reader's last query, and of the wait for space to be given back.
     pub patience: Duration,
 }
 
-/// Runs it on a server that has just been started.
+/// Runs the test on a server that has just been started.
 ///
 /// # Errors
-/// When the server refuses.
+/// When the server returns an error.
 pub fn run(server: &Hosted, request: &Request, mut told: impl FnMut(&str)) -> Result<Outcome> {
     let mut reader = server.connect(None)?;
     hosted::run_all(
@@ -203,7 +203,7 @@ fn note(failed: &Mutex<Option<String>>, fault: String) {
     }
 }
 
-/// The time with the snapshot.
+/// Holds the snapshot.
 fn hold(
     server: &Hosted,
     request: &Request,
@@ -211,7 +211,7 @@ fn hold(
     done: &AtomicU64,
     told: &mut dyn FnMut(&str),
 ) -> Result<Outcome> {
-    // Caches and files take their usual size first.
+    // First let caches and files reach their usual size.
     sleep(request.hold / 10)?;
     let before = Size::of(server, request.engine)?;
     told(&format!("holding the snapshot; {}", before.megabytes()));
@@ -220,7 +220,7 @@ fn hold(
         &[
             "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ".to_owned(),
             "START TRANSACTION WITH CONSISTENT SNAPSHOT".to_owned(),
-            // The walk through the old versions of all rows can take longer than anybody would wait.
+            // Reading the old versions of all rows can take too long to wait for.
             format!(
                 "SET SESSION max_statement_time = {}",
                 request.patience.as_secs_f64()
@@ -278,14 +278,13 @@ fn sum(reader: &mut mysql::Conn) -> Result<Option<(u64, u64)>> {
     reader.query_first(statement).running(statement)
 }
 
-/// Whether the statement was ended for its time.
+/// Returns whether the statement ended because of its time limit.
 fn is_timeout(error: &mysql::Error) -> bool {
     const STATEMENT_TIMEOUT: u16 = 1969;
     matches!(error, mysql::Error::MySqlError(error) if error.code == STATEMENT_TIMEOUT)
 }
 
-/// What the server takes once it has had time to give back, and after how many seconds: no less for a
-/// while, or the time is over.
+/// Waits until the server's size stops shrinking or the time is over, and returns the size and the seconds until then.
 fn settled(server: &Hosted, request: &Request, told: &mut dyn FnMut(&str)) -> Result<(Size, f64)> {
     let step = Duration::from_secs(2).max(request.hold / 30);
     let begun = Instant::now();

@@ -1,4 +1,4 @@
-//! One row updated by many sessions.
+//! One row that many sessions update.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Barrier, Mutex};
@@ -13,26 +13,27 @@ use crate::engines::hosted::{
 use crate::engines::Engine;
 use crate::error::{Result, StatementContext, SuiteError};
 
-/// What one engine does at one number of sessions.
+/// The throughput of one engine at one number of sessions.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Throughput {
     /// The engine.
     pub engine: Engine,
-    /// Sessions.
+    /// The number of sessions.
     pub sessions: u32,
     /// Updates acknowledged per second.
     pub per_second: f64,
     /// Updates refused (deadlock, lock wait timeout, conflict).
     pub refused: u64,
-    /// Whether the row's value is the number of acknowledged updates.
+    /// Whether the row's value equals the number of acknowledged updates.
     pub right: bool,
 }
 
-/// Measures every engine at every number of sessions, engines in turn, so often; the best run of each
-/// counts.
+/// Measures every engine at every number of sessions, `rounds` times, with the engines in turn.
+///
+/// The best run of each counts.
 ///
 /// # Errors
-/// When the server refuses.
+/// When the server returns an error.
 pub fn measure(
     server: &Hosted,
     engines: &[Engine],

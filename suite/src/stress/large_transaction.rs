@@ -1,5 +1,4 @@
-//! A transaction many times larger than the cache, committed, and another rolled back, while other
-//! sessions go on.
+//! A transaction many times larger than the cache that commits, and another that rolls back, while other sessions work.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -15,48 +14,49 @@ use crate::engines::hosted::{
 use crate::engines::Engine;
 use crate::error::{Result, StatementContext};
 
-/// Rows of one INSERT.
+/// The number of rows of one INSERT.
 const AT_ONCE: u64 = 100_000;
 
-/// Rows that the other sessions update.
+/// The number of rows that the other sessions update.
 const OTHERS: u32 = 10_000;
 
-/// What came of it.
+/// The outcome of the test.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
     /// The engine.
     pub engine: Engine,
-    /// Rows of each large transaction.
+    /// The number of rows of each large transaction.
     pub rows: u64,
-    /// The cache, in bytes.
+    /// The size of the cache, in bytes.
     pub cache_bytes: u64,
-    /// The most memory that may be taken, in bytes.
+    /// The maximum memory of the server, in bytes.
     pub memory_limit: u64,
     /// Seconds to insert and commit.
     pub commit_s: f64,
     /// Seconds to insert and roll back.
     pub rollback_s: f64,
-    /// Of that, in ROLLBACK alone.
+    /// Seconds of ROLLBACK alone.
     pub rollback_alone_s: f64,
-    /// Rows there after the commit.
+    /// The number of rows after the commit.
     pub after_commit: u64,
-    /// Rows there after the rollback.
+    /// The number of rows after the rollback.
     pub after_rollback: u64,
     /// The server's peak resident memory, in bytes.
     pub peak_memory: u64,
-    /// What the server took before.
+    /// The server's size before the transactions.
     pub before: Size,
-    /// What it took at the end.
+    /// The server's size at the end.
     pub after: Size,
-    /// Updates a second of the other sessions: alone, beside the transaction that commits, beside the
-    /// one that rolls back.
+    /// Updates a second of the other sessions: alone, during the transaction that commits, and during the one that
+    /// rolls back.
     pub others_per_second: [f64; 3],
-    /// Errors that the other sessions got.
+    /// The number of errors of the other sessions.
     pub others_refused: u64,
 }
 
 impl Outcome {
-    /// Whether both ended as they should, within the memory, and the others went on.
+    /// Returns whether both transactions ended as they should, memory stayed within the limit, and the others
+    /// continued.
     #[must_use]
     pub fn held(&self) -> bool {
         self.after_commit == self.rows
@@ -97,7 +97,7 @@ impl fmt::Display for Outcome {
 /// Runs both transactions on a server that has just been started.
 ///
 /// # Errors
-/// When the server refuses.
+/// When the server returns an error.
 pub fn run(
     server: &Hosted,
     engine: Engine,
@@ -162,7 +162,7 @@ pub fn run(
     })
 }
 
-/// Begins a transaction and inserts the rows, in the order of a bit-reversed second key.
+/// Begins a transaction and inserts the rows; the second key is a multiplicative hash, so its order looks random.
 fn insert(connection: &mut mysql::Conn, first: u64, rows: u64) -> Result<()> {
     connection.query_drop("BEGIN").running("BEGIN")?;
     let mut done = 0;
@@ -187,7 +187,7 @@ fn count(connection: &mut mysql::Conn) -> Result<u64> {
         .unwrap_or(0))
 }
 
-/// Sessions that update rows of their own table, one at a time.
+/// Sessions that update rows of their own table, one row at a time.
 struct Others {
     stop: std::sync::Arc<AtomicBool>,
     done: std::sync::Arc<AtomicU64>,
@@ -195,7 +195,7 @@ struct Others {
     threads: Vec<std::thread::JoinHandle<()>>,
 }
 
-/// Counts from when it was made.
+/// Measures the rate of updates from its creation on.
 struct Meter<'a> {
     others: &'a Others,
     from: u64,
@@ -253,7 +253,7 @@ impl Others {
         meter.rate()
     }
 
-    /// Ends them; the number of their errors.
+    /// Ends the sessions and returns the number of their errors.
     fn stop(mut self) -> u64 {
         self.end();
         self.refused.load(Ordering::Relaxed)
@@ -262,7 +262,7 @@ impl Others {
     fn end(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         for thread in self.threads.drain(..) {
-            // A thread that failed has told so itself.
+            // A thread that failed has reported that itself.
             let _ = thread.join();
         }
     }

@@ -1,11 +1,11 @@
-//! Reads of data ten times larger than the cache: is every kind of them faster than `InnoDB`'s?
+//! Reads of data ten times larger than the cache: each kind of read must be faster than on `InnoDB`.
 //!
-//! Both engines read past the system's page cache, so that each has its cache alone.
+//! Both engines bypass the system's page cache, so that each has only its own cache.
 
 use crate::engines::Engine;
 use crate::results::Thresholds;
 
-/// The queries: points, key ranges and scans, with rows that must be fetched and without.
+/// The queries: points, key ranges and scans, some of which must fetch rows and some not.
 pub const QUERIES: [&str; 6] = [
     "READ_PK_POINT",
     "READ_PK_RANGE",
@@ -15,11 +15,11 @@ pub const QUERIES: [&str; 6] = [
     "READ_FTS",
 ];
 
-/// The server's options by which neither engine is helped by the page cache.
+/// The server's options with which neither engine uses the page cache.
 pub const SERVER_OPTIONS: [&str; 2] =
     ["--innodb-flush-method=O_DIRECT", "--peregrine-direct-io=ON"];
 
-/// What must be reached: this ratio to `InnoDB` by each of the queries.
+/// Returns the thresholds: this ratio to `InnoDB` for each of the queries.
 #[must_use]
 pub fn thresholds(queries: &[String], minimum: f64) -> Thresholds {
     Thresholds {

@@ -1,5 +1,7 @@
-//! Very many rows locked without being changed, in one transaction: what the locks take beside the pool, and whether they
-//! hold, Peregrine beside `InnoDB`.
+//! Very many rows locked without changes, in one transaction.
+//!
+//! The test measures the memory of the locks outside the pool, and checks that the locks hold, on Peregrine and
+//! `InnoDB`.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -15,30 +17,30 @@ use crate::engines::Engine;
 use crate::error::{Result, StatementContext, SuiteError};
 use crate::runner::interrupt;
 
-/// What the server may take more with the locks than without.
+/// The maximum growth of the server's memory because of the locks, in bytes.
 const MOST_BYTES: u64 = 64 << 20;
-/// Rows that another session tries to lock, spread over the table.
+/// The number of rows, spread over the table, that another session tries to lock.
 const TRIED: u64 = 1_000;
-/// "Lock wait timeout exceeded": what `NOWAIT` says of a locked row.
+/// "Lock wait timeout exceeded": the error of `NOWAIT` for a locked row.
 const LOCKED: u16 = 1205;
 
-/// What is asked for.
+/// A request to run the test.
 #[derive(Clone, Copy, Debug)]
 pub struct Request {
-    /// Rows that are locked.
+    /// The number of rows to lock.
     pub rows: u64,
 }
 
-/// What one engine took.
+/// The figures of one engine.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Figures {
     took: Duration,
-    /// Resident memory of the server, all rows read without locks, and then with them.
+    /// Resident memory of the server after all rows were read without locks, and then with locks.
     before: u64,
     after: u64,
-    /// Of the rows that were tried, those that another session could lock nevertheless.
+    /// The number of tried rows that another session could lock during the transaction.
     free: u64,
-    /// And those that it could not lock when the transaction had ended.
+    /// The number of tried rows that it could not lock after the transaction.
     stuck: u64,
 }
 
@@ -61,7 +63,7 @@ impl fmt::Display for Figures {
     }
 }
 
-/// Both engines.
+/// The outcome of both engines.
 #[derive(Clone, Copy, Debug)]
 pub struct Outcome {
     rows: u64,
@@ -70,7 +72,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Whether Peregrine's locks hold, and take no more than they may.
+    /// Returns whether Peregrine's locks hold and take no more memory than allowed.
     #[must_use]
     pub fn held(&self) -> bool {
         let Figures { free, stuck, .. } = self.peregrine;
@@ -91,7 +93,7 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// Reads all rows, and gives how many there are.
+/// Reads all rows and returns their number.
 fn read_all(connection: &mut Conn, sql: &str) -> Result<u64> {
     let mut rows = 0;
     for row in connection.query_iter(sql).running(sql)? {
@@ -101,7 +103,7 @@ fn read_all(connection: &mut Conn, sql: &str) -> Result<u64> {
     Ok(rows)
 }
 
-/// How many of some rows can be locked.
+/// Returns how many of the tried rows can be locked.
 fn lockable(connection: &mut Conn, rows: u64) -> Result<u64> {
     let mut locked = 0;
     for n in 0..TRIED {
@@ -169,7 +171,7 @@ fn measure(
     })
 }
 
-/// Locks the rows of both engines on a server that has just been started.
+/// Locks the rows on both engines, on a server that has just been started.
 ///
 /// # Errors
 /// When the server does not answer; [`SuiteError::Interrupted`].

@@ -1,5 +1,7 @@
-//! Very many tables on a server with a small cache: made, each written and read, the server started again,
-//! each read once more. The same for `InnoDB`, beside which time and memory are told.
+//! Very many tables on a server with a small cache.
+//!
+//! The test creates the tables, writes and reads each, restarts the server and reads each again. It does the same for
+//! `InnoDB`, and compares start time and memory.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -12,35 +14,36 @@ use crate::engines::Engine;
 use crate::error::{Result, StatementContext, SuiteError};
 use crate::runner::interrupt;
 
-/// Tables of one schema.
+/// The number of tables in a schema.
 const A_SCHEMA: u32 = 10_000;
-/// Sessions at once.
+/// The number of sessions.
 const SESSIONS: u32 = 4;
-/// How much more memory than `InnoDB`'s, and how much longer a start, counts as the same: one measurement
-/// of each differs from the next by about so much.
+/// The ratio to `InnoDB` that still counts as equal, for memory and for the start.
+///
+/// One measurement differs from the next by about as much.
 const ABOUT: f64 = 1.15;
-/// What a start takes at any rate.
+/// Starts shorter than this count as this long.
 const START: Duration = Duration::from_secs(2);
 
-/// What is asked for.
+/// A request to run the test.
 #[derive(Clone, Copy, Debug)]
 pub struct Request {
-    /// How many tables.
+    /// The number of tables.
     pub tables: u32,
 }
 
-/// What one engine's server took.
+/// The times and memory of one engine's server.
 #[derive(Clone, Debug, Default)]
 pub struct Figures {
-    /// Making the tables.
+    /// The time to create the tables.
     pub create: Duration,
-    /// Writing and reading each.
+    /// The time to write and read each table.
     pub write: Duration,
-    /// Starting again.
+    /// The time of the restart.
     pub start: Duration,
-    /// Reading each after that.
+    /// The time to read each table after the restart.
     pub read: Duration,
-    /// Resident memory after the writes, after the start, and after the reads, in bytes.
+    /// Resident memory after the writes, after the restart and after the reads, in bytes.
     pub memory: [u64; 3],
 }
 
@@ -61,21 +64,21 @@ impl fmt::Display for Figures {
     }
 }
 
-/// Both engines.
+/// The outcome of both engines.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// How many tables.
+    /// The number of tables.
     pub tables: u32,
     /// The cache of each engine, in bytes.
     pub cache: u64,
     /// `InnoDB`'s figures.
     pub innodb: Figures,
-    /// Peregrine's.
+    /// Peregrine's figures.
     pub peregrine: Figures,
 }
 
 impl Outcome {
-    /// Whether a start, and memory at any time, are as `InnoDB`'s or better.
+    /// Returns whether Peregrine's restart and memory are as good as `InnoDB`'s or better.
     #[must_use]
     pub fn held(&self) -> bool {
         let (ours, theirs) = (&self.peregrine, &self.innodb);
@@ -103,7 +106,7 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// The table of a number: its schema, and the whole name.
+/// Returns a table's schema and full name.
 fn name(table: u32) -> (String, String) {
     let schema = format!("many{}", table / A_SCHEMA);
     (schema.clone(), format!("{schema}.t{table}"))
@@ -113,7 +116,7 @@ fn memory(server: &Hosted) -> Result<u64> {
     Ok(resident_bytes(server.process()?).unwrap_or(0))
 }
 
-/// Does `work` for each table, by several sessions; how long it took.
+/// Does `work` for each table, in several sessions, and returns the time.
 fn each(
     server: &Hosted,
     tables: u32,
@@ -156,7 +159,7 @@ fn read(connection: &mut mysql::Conn, table: u32) -> Result<()> {
     }
 }
 
-/// The row by each of the other indexes, and what their entries say of it.
+/// Reads the row by each secondary index, and the index entries alone.
 fn read_by_indexes(connection: &mut mysql::Conn, table: u32) -> Result<()> {
     let (_, name) = name(table);
     for (index, value) in [("a", table), ("b", table % 7)] {
@@ -172,10 +175,10 @@ fn read_by_indexes(connection: &mut mysql::Conn, table: u32) -> Result<()> {
     Ok(())
 }
 
-/// Runs it for one engine, on a server of its own.
+/// Runs the test for one engine, on a server of its own.
 ///
 /// # Errors
-/// A statement that fails or answers wrongly; [`SuiteError::Interrupted`].
+/// When a statement fails or answers wrongly; [`SuiteError::Interrupted`].
 pub fn measure(
     server: &mut Hosted,
     engine: Engine,
@@ -216,7 +219,7 @@ pub fn measure(
     figures.memory[1] = memory(server)?;
     figures.read = each(server, tables, read)?;
     figures.memory[2] = memory(server)?;
-    // Behind the figures: only whether all is there.
+    // After the measurements: only checks that everything is there.
     each(server, tables, read_by_indexes)?;
     told(&format!("{}: {figures}", engine.title()));
     Ok(figures)

@@ -1,5 +1,6 @@
-//! A mixed load on a server whose memory has a hard limit: it is not killed, its answers are right,
-//! and what it has no memory for is an error of the statement.
+//! A mixed load on a server with a hard memory limit.
+//!
+//! The server must not be killed, its answers must be right, and where it lacks memory only the statement may fail.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,54 +20,55 @@ use crate::error::{Result, SuiteError};
 use crate::runner::interrupt;
 use crate::server::MemoryLimit;
 
-/// Errors with which a statement may end here: a lock not granted, a deadlock, no memory (for the
-/// statement, for sorting), a statement ended at the end of the test.
+/// Errors with which a statement may end: a lock not granted, a deadlock, no memory (for the statement or for sorting),
+/// or a statement ended at the end of the test.
 const ALLOWED: [u16; 8] = [1205, 1213, 1020, 1412, 1037, 1038, 1041, 1317];
 
-/// How often the server's memory is looked at.
+/// The interval at which the server's memory is measured.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Sizes and times.
+/// A request to run the test.
 #[derive(Debug, Clone, Copy)]
 pub struct Request {
-    /// How long.
+    /// The length of the load.
     pub duration: Duration,
-    /// Of all random choices.
+    /// The seed of all random choices.
     pub seed: u64,
-    /// What the server takes without the engine, in bytes.
+    /// The server's memory without the engine, in bytes.
     pub bare: u64,
 }
 
-/// What came of it.
+/// The outcome of the test.
 #[derive(Debug, Clone, Default)]
 pub struct Outcome {
     /// Seconds of load.
     pub seconds: f64,
     /// The engine's cache, in bytes.
     pub cache_bytes: u64,
-    /// What the server takes without the engine, in bytes.
+    /// The server's memory without the engine, in bytes.
     pub bare: u64,
     /// The limit, in bytes.
     pub limit: u64,
     /// The server's peak resident memory, in bytes.
     pub peak: u64,
-    /// At the end.
+    /// Resident memory at the end, in bytes.
     pub last: u64,
-    /// Processes killed for the limit.
+    /// Processes killed because of the limit.
     pub kills: u64,
-    /// Statements of all sessions.
+    /// The number of statements of all sessions.
     pub statements: u64,
-    /// Whole rounds of each role: points, long values, sorts, large, definitions, snapshot.
+    /// The number of complete rounds of each role: points, long values, sorts, large, definitions, snapshot.
     pub rounds: [u64; 6],
-    /// Errors by number.
+    /// The number of errors, by error code.
     pub errors: BTreeMap<u16, u64>,
-    /// What should not have been.
+    /// The faults.
     pub faults: Vec<String>,
 }
 
 impl Outcome {
-    /// Whether the server lived, within the limit, and everything was right. A run in which a role has
-    /// not had a round proves nothing of it.
+    /// Returns whether the server survived within the limit and everything was right.
+    ///
+    /// A role without a complete round proves nothing, so each needs one.
     #[must_use]
     pub fn held(&self) -> bool {
         self.kills == 0
@@ -110,7 +112,7 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// What the sessions share.
+/// The state that the sessions share.
 #[derive(Default)]
 struct Shared {
     over: AtomicBool,
@@ -138,7 +140,7 @@ impl Shared {
         }
     }
 
-    /// Counts an error; false when there is no going on.
+    /// Counts an error; returns false when the session can't continue.
     fn trouble(&self, role: Role, trouble: Trouble) -> bool {
         match trouble {
             Trouble::Sql(mysql::Error::MySqlError(error)) if ALLOWED.contains(&error.code) => {
@@ -156,7 +158,7 @@ impl Shared {
 /// Runs the load on a server that has just been started within `limit`.
 ///
 /// # Errors
-/// When the server refuses the tables; [`SuiteError::Interrupted`].
+/// When the server refuses to create the tables; [`SuiteError::Interrupted`].
 pub fn run(
     server: &Hosted,
     limit: &MemoryLimit,
@@ -225,7 +227,7 @@ pub fn run(
     Ok(outcome)
 }
 
-/// One session's rounds, until the test is over. Every session does at least one.
+/// Runs one session's rounds until the test is over; every session completes at least one.
 fn work(mut session: Session, shared: &Shared) {
     let stop = || shared.stops();
     let mut first = true;
@@ -244,7 +246,7 @@ fn work(mut session: Session, shared: &Shared) {
                 if !shared.trouble(session.role, trouble) {
                     return;
                 }
-                // What it had begun.
+                // Rolls back the transaction of the failed round.
                 if let Err(error) = session.connection.query_drop("ROLLBACK") {
                     return shared.fault(format!("{:?}: ROLLBACK: {error}", session.role));
                 }
@@ -267,7 +269,7 @@ fn place(role: Role) -> usize {
     }
 }
 
-/// Waits for the end of the time, and tells the server's memory now and then.
+/// Waits for the end of the load, and reports the server's memory at intervals.
 fn watch(
     server: &Hosted,
     limit: &MemoryLimit,

@@ -1,7 +1,12 @@
-//! Engines under stress: many sessions at one row, a ring of sessions that wait for each other, a
-//! transaction larger than the cache, a snapshot held while others write, checkpoints and kills under
-//! full write load, a mixed load within a hard limit on memory, very many tables, very many locked rows, a scan by several
-//! threads, and a join through a secondary key.
+//! Engines under stress:
+//!
+//! - many sessions at one row, and a ring of sessions that wait for each other
+//! - a transaction larger than the cache, and reads of data larger than the cache
+//! - a snapshot held while others write
+//! - checkpoints and kills under full write load
+//! - a mixed load within a hard memory limit
+//! - very many tables, and very many locked rows
+//! - a scan by several threads, and a join through a secondary key
 
 pub mod batched_join;
 pub mod checkpoint_stalls;

@@ -1,5 +1,6 @@
-//! How long a server takes from its start to its first answer after it was killed under full write load,
-//! beside the time that its user has asked for.
+//! The time from a server's start to its first answer, after it was killed under full write load.
+//!
+//! It must be within the user's target.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -15,32 +16,33 @@ use crate::engines::hosted::{
 use crate::error::{Result, StatementContext, SuiteError};
 use crate::runner::interrupt;
 
-/// How often the server is asked how long its log is.
+/// The interval at which the test asks the server for its log's length.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// Killed when the log has come so close to its longest: the worst moment is right before the end of a
-/// checkpoint.
+/// The test kills the server when the log since the last checkpoint reaches this part of its maximum.
+///
+/// The worst moment is right before the end of a checkpoint.
 const NEARLY: f64 = 0.85;
 
-/// What the server expects may be so many times too long or too short, once it has measured a recovery.
+/// The maximum factor by which the server's estimate may be wrong, after it has measured a recovery.
 const MOST_WRONG: f64 = 3.0;
 
-/// What to do.
+/// A request to run the test.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Request {
-    /// What `peregrine_recovery_target_seconds` was set to.
+    /// The value of `peregrine_recovery_target_seconds`.
     pub target: Duration,
-    /// Rows of the table.
+    /// The number of rows of the table.
     pub rows: u32,
-    /// Writers.
+    /// The number of writers.
     pub writers: u32,
-    /// Rows that one statement updates.
+    /// The number of rows that one statement updates.
     pub rows_a_statement: u32,
-    /// The longest that they write before a kill.
+    /// The maximum time for which they write before a kill.
     pub lifetime: Duration,
-    /// Kills.
+    /// The number of kills.
     pub kills: u32,
-    /// Rows that another transaction has inserted, and not committed, when the server is killed.
+    /// The number of rows of another transaction, which is not committed when the server is killed.
     pub open_rows: u32,
 }
 
@@ -49,44 +51,44 @@ pub struct Request {
 pub struct Round {
     /// Bytes logged since the last complete checkpoint, at the kill.
     pub log_bytes: u64,
-    /// The most between two checkpoints before.
+    /// The maximum number of bytes between two checkpoints before the kill.
     pub longest_log: u64,
-    /// Checkpoints completed before the kill.
+    /// The number of checkpoints completed before the kill.
     pub checkpoints: u64,
-    /// Seconds that recovery would take, as the server said right before the kill.
+    /// The server's estimate of the recovery right before the kill, in seconds.
     pub expected_s: u64,
     /// Seconds from the start to the first answer.
     pub ready_s: f64,
 }
 
 impl Round {
-    /// Whether it took about as long as the server had said, in begun seconds.
+    /// Returns whether recovery took about as long as the server had estimated; the estimate is rounded up to seconds.
     fn was_expected(&self) -> bool {
         let expected = self.expected_s as f64;
         self.ready_s <= expected * MOST_WRONG && expected - 1.0 <= self.ready_s * MOST_WRONG
     }
 }
 
-/// What came of it.
+/// The outcome of the test.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
-    /// What was asked for.
+    /// The request.
     pub request: Request,
     /// The kills.
     pub rounds: Vec<Round>,
-    /// Seconds that a start takes when there is nothing to recover.
+    /// Seconds of a start without recovery.
     pub plain_s: f64,
 }
 
 impl Outcome {
-    /// The longest time from start to ready, in seconds.
+    /// The maximum time from start to first answer, in seconds.
     #[must_use]
     pub fn longest_s(&self) -> f64 {
         self.rounds.iter().map(|r| r.ready_s).fold(0.0, f64::max)
     }
 
-    /// Whether the server was ready in time after each kill, had something to recover, and knew about how long that
-    /// would take.
+    /// Returns whether the server answered in time after each kill, had something to recover, and estimated the time
+    /// about right.
     #[must_use]
     pub fn held(&self) -> bool {
         !self.rounds.is_empty()
@@ -130,10 +132,10 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// Runs it on a server that has just been started with the target.
+/// Runs the test on a server that has just been started with the target.
 ///
 /// # Errors
-/// When the server refuses, or [`SuiteError::Interrupted`].
+/// When the server returns an error; [`SuiteError::Interrupted`].
 pub fn run(server: &mut Hosted, request: &Request, mut told: impl FnMut(&str)) -> Result<Outcome> {
     write_load::Server::create(server, request.rows, request.rows_a_statement)?;
     let mut outcome = Outcome {
@@ -173,7 +175,7 @@ fn round(server: &mut Hosted, request: &Request, told: &mut dyn FnMut(&str)) -> 
     let (rows, many) = (request.rows, request.rows_a_statement);
     let mut found = std::thread::scope(|scope| {
         for (number, connection) in (0_u64..).zip(connections) {
-            // They end with the server; what it refuses before would show in the rate of the log.
+            // The writers end with the server. An earlier error would show in the rate of the log.
             let mut write = write_load::updates(connection, number, rows, many);
             scope.spawn(move || while write().is_ok() {});
         }
@@ -188,7 +190,7 @@ fn round(server: &mut Hosted, request: &Request, told: &mut dyn FnMut(&str)) -> 
     Ok(found)
 }
 
-/// Waits until the log is nearly as long as it gets between checkpoints, or the time is over.
+/// Waits until the log is nearly as long as it gets between checkpoints, or until the time is over.
 fn longest_log(
     asking: &mut mysql::Conn,
     lifetime: Duration,
@@ -202,7 +204,7 @@ fn longest_log(
         interrupt::sleep(LOOK)?;
         let [now, logged, expected_s] = counters(asking)?;
         if now > checkpoints {
-            // The first was begun before all writers were there.
+            // The first checkpoint began before all writers were at work.
             if checkpoints > first {
                 longest = longest.max(logged - at);
             }
@@ -226,7 +228,7 @@ fn longest_log(
     }
 }
 
-/// Checkpoints completed, bytes logged, and seconds that recovery would take.
+/// Returns the completed checkpoints, the logged bytes, and the seconds that recovery would take.
 fn counters(asking: &mut mysql::Conn) -> Result<[u64; 3]> {
     let statement = "SHOW GLOBAL STATUS WHERE Variable_name IN ('Peregrine_checkpoints', \
                      'Peregrine_log_bytes_written', 'Peregrine_recovery_seconds')";
@@ -245,7 +247,7 @@ fn counters(asking: &mut mysql::Conn) -> Result<[u64; 3]> {
     ])
 }
 
-/// A transaction that has inserted so many rows, and goes no further.
+/// Returns the connection of a transaction that has inserted this many rows and stays open.
 fn open_transaction(mut connection: mysql::Conn, rows: u32) -> Result<mysql::Conn> {
     hosted::run_all(
         &mut connection,
@@ -283,7 +285,7 @@ mod tests {
                 kills: 2,
                 open_rows: 1,
             },
-            // Nothing has been measured yet.
+            // At the first kill the server has not measured a recovery yet.
             rounds: vec![round(9, 0.5), round(6, 2.0)],
             plain_s: 0.1,
         };
@@ -292,7 +294,7 @@ mod tests {
             outcome.rounds[1] = wrong;
             assert!(!outcome.held(), "{wrong:?}");
         }
-        // A part of a second is told as a whole one.
+        // The server rounds a part of a second up.
         outcome.rounds[1] = round(1, 0.1);
         assert!(outcome.held());
     }

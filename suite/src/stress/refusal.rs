@@ -1,9 +1,10 @@
-//! Which errors of writers are nobody's fault.
+//! The errors of writers that are no faults.
 
-/// Errors that a writer in the way of others may get: deadlock, lock wait timeout, and a row changed since the snapshot.
+/// Errors that a writer may get because of other writers: deadlock, lock wait timeout, and a row changed since the
+/// snapshot.
 const REFUSALS: [u16; 3] = [1213, 1205, 1020];
 
-/// The error, unless it may be: also where the connection is gone.
+/// Returns the error as a fault, unless it is one of these; a lost connection is a fault.
 pub fn fault(error: &mysql::Error) -> Option<String> {
     match error {
         mysql::Error::MySqlError(error) if REFUSALS.contains(&error.code) => None,

@@ -1,4 +1,4 @@
-//! A ring of sessions: each has a row and wants the next one's.
+//! A ring of sessions: each has locked a row and waits for the next one's.
 
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
@@ -12,26 +12,26 @@ use crate::engines::hosted::{
 use crate::engines::Engine;
 use crate::error::{Result, StatementContext, SuiteError};
 
-/// How long the ring may take to close and to be resolved, before it is given up.
+/// The maximum time for the ring to close and to be resolved.
 const PATIENCE: Duration = Duration::from_secs(180);
 
-/// What came of a ring.
+/// The outcome of a ring.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ring {
-    /// Sessions.
+    /// The number of sessions.
     pub sessions: u32,
-    /// Errors that sessions got.
+    /// The errors that sessions got.
     pub errors: Vec<u16>,
-    /// From the statement that closed the ring to the first error, in milliseconds.
+    /// Time from the statement that closed the ring to the first error, in milliseconds.
     pub first_error_ms: f64,
-    /// From there until every session had ended its transaction.
+    /// Time from that statement until every session had ended its transaction, in milliseconds.
     pub all_ended_ms: f64,
 }
 
-/// Makes a ring of sessions and closes it when all but the last wait.
+/// Creates a ring of sessions, and closes it when all but the last wait.
 ///
 /// # Errors
-/// When the server refuses, or the ring is not resolved.
+/// When the server returns an error, or the ring is not resolved.
 pub fn close(server: &Hosted, engine: Engine, sessions: u32) -> Result<Ring> {
     let mut connection = server.connect(None)?;
     let rows: Vec<String> = (0..sessions).map(|id| format!("({id}, 0)")).collect();
@@ -82,7 +82,7 @@ pub fn close(server: &Hosted, engine: Engine, sessions: u32) -> Result<Ring> {
             } else {
                 "ROLLBACK"
             };
-            // A session that is gone has ended, too.
+            // A session that has lost its connection has ended, too.
             let _ = connection.query_drop(end);
             let _ = ended.send((error, at, Instant::now()));
         });

@@ -1,5 +1,7 @@
-//! A scan by one thread and by several, through the library: a condition that every leaf has rows for and
-//! rows against, so that no zone map answers it, and three aggregates.
+//! A scan by one thread and by several, through the library.
+//!
+//! It has a condition and three aggregates. Every leaf has rows for which the condition holds and others, so that no
+//! zone map answers it.
 
 use std::fmt;
 use std::path::Path;
@@ -17,30 +19,30 @@ use crate::normal::generator::{Row, BIRTH_DAYS};
 use crate::normal::Generator;
 use crate::runner::interrupt;
 
-/// Rows of one transaction while the table is filled.
+/// The number of rows in a transaction that fills the table.
 const AT_ONCE: u32 = 10_000;
-/// Columns that are asked about.
+/// The columns of the condition and the aggregates.
 const DOB: usize = 1;
 const STATE: usize = 2;
 /// Days of birth are uniform; half of all rows are below this one.
 const MIDDLE: u16 = BIRTH_DAYS / 2;
 
-/// What is scanned, and how often.
+/// The size and number of the scans.
 #[derive(Debug, Clone, Copy)]
 pub struct Request {
-    /// Rows of the table.
+    /// The number of rows of the table.
     pub rows: u32,
-    /// Threads beside one.
+    /// The number of threads that is compared with one.
     pub threads: usize,
-    /// How often each of both is measured, in turns.
+    /// The number of measurements of each, in turns.
     pub rounds: u32,
-    /// The pool, which holds everything.
+    /// The size of the pool, which holds everything.
     pub cache_bytes: u64,
-    /// How many times faster several threads must be.
+    /// The minimum ratio of the speeds.
     pub minimum: f64,
 }
 
-/// What came of it.
+/// The outcome of the scans.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
     rows: u32,
@@ -48,31 +50,33 @@ pub struct Outcome {
     wanted: f64,
     /// Seconds of each scan by one thread.
     pub one: Vec<f64>,
-    /// Seconds of each scan by several.
+    /// Seconds of each scan by several threads.
     pub several: Vec<f64>,
-    /// Seconds of as many scans at once as there are threads, each by one thread: what the machine gives.
+    /// Seconds of as many scans at once as there are threads, each by one thread: the machine's limit.
     pub at_once: Vec<f64>,
-    /// Scans with another answer than the right one.
+    /// Scans with a wrong answer.
     pub wrong: u32,
 }
 
 impl Outcome {
-    /// How many times faster several threads are: the best scan of each counts, since whatever else the
-    /// machine does makes scans slower and never faster.
+    /// Returns how many times faster several threads are.
+    ///
+    /// The best scan of each counts, because other work of the machine makes scans slower and never faster.
     #[must_use]
     pub fn ratio(&self) -> Option<f64> {
         arithmetic::ratio(best(&self.one)?, best(&self.several)?)
     }
 
-    /// How many times the work of one scan the machine does when as many as there are threads run at once, and
-    /// have nothing in common but the pages.
+    /// Returns how many times the work of one scan the machine does with as many scans at once as there are threads.
+    ///
+    /// These scans share nothing but the pages.
     #[must_use]
     pub fn ceiling(&self) -> Option<f64> {
         let alone = best(&self.one)? * self.threads as f64;
         arithmetic::ratio(alone, best(&self.at_once)?)
     }
 
-    /// Whether that is enough, and every answer was right.
+    /// Returns whether the ratio is high enough and every answer was right.
     #[must_use]
     pub fn held(&self) -> bool {
         self.wrong == 0 && self.ratio().is_some_and(|ratio| ratio >= self.wanted)
@@ -119,7 +123,7 @@ impl fmt::Display for Outcome {
 /// Fills a table in `dir` and scans it.
 ///
 /// # Errors
-/// When the database fails; [`SuiteError::Interrupted`] when the user wants to stop.
+/// When the database fails; [`SuiteError::Interrupted`] when the user stops it.
 pub fn run(request: &Request, dir: &Path) -> Result<Outcome> {
     let options = Options {
         pool_bytes: usize::try_from(request.cache_bytes).unwrap_or(usize::MAX),
@@ -138,7 +142,7 @@ pub fn run(request: &Request, dir: &Path) -> Result<Outcome> {
         at_once: Vec::new(),
         wrong: 0,
     };
-    // The first of each is not counted: it makes the zone maps.
+    // The first scan of each does not count, because it computes the zone maps.
     for round in 0..=request.rounds {
         if interrupt::requested() {
             return Err(SuiteError::Interrupted);
@@ -176,7 +180,7 @@ fn failed(error: peregrine::Error) -> SuiteError {
     SuiteError::Server(error.to_string())
 }
 
-/// Fills the table; returns it and the right answer.
+/// Fills the table, and returns it with the right answer.
 fn fill(db: &Database, generator: &Generator) -> Result<(Arc<Table>, Vec<Aggregated>)> {
     let number = |name: &str, bytes| {
         let signed = false;
@@ -250,7 +254,7 @@ fn scan(db: &Database, table: &Arc<Table>) -> Result<(Duration, Vec<Aggregated>)
     Ok((took, answer))
 }
 
-/// So many scans at once; how long until all had ended, and how many answers were wrong.
+/// Runs this many scans at once, and returns the time until all end and the number of wrong answers.
 fn scans_at_once(
     db: &Database,
     table: &Arc<Table>,

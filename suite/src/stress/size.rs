@@ -1,4 +1,4 @@
-//! What a server takes of memory and disk.
+//! The memory and disk space of a server.
 
 use mysql::prelude::Queryable;
 
@@ -8,27 +8,33 @@ use crate::error::{Result, StatementContext};
 use crate::runner::disk;
 use crate::server::process::Process;
 
-/// Bytes taken at one moment. Disk: space that the file system has allocated, not lengths.
+/// Bytes at one moment.
+///
+/// Disk space is what the file system has allocated, not lengths of files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Size {
     /// Resident memory of the server.
     pub memory: u64,
-    /// The whole data directory: data, undo, log, and what the server keeps for itself.
+    /// The whole data directory: data, undo, log, and the server's own files.
     pub disk: u64,
-    /// The engine's tables. Peregrine: its one data file, undo included.
+    /// The engine's tables.
+    ///
+    /// For Peregrine, its one data file, including undo.
     pub data: u64,
-    /// Old versions. `InnoDB`: the system and undo tablespaces; Peregrine: the pages of undo in the data
-    /// file, as many bytes as they take in memory; other engines keep none apart.
+    /// Old versions.
+    ///
+    /// For `InnoDB`, the system and undo tablespaces. For Peregrine, the undo pages in the data file, at their size in
+    /// memory. Other engines have no separate files for them.
     pub undo: u64,
-    /// The engine's redo log, spare files included.
+    /// The engine's redo log, including spare files.
     pub log: u64,
 }
 
 impl Size {
-    /// What the server takes now, and the engine on it.
+    /// Measures the server, and an engine on it.
     ///
     /// # Errors
-    /// When the server does not run, or its files can't be read.
+    /// When the server is not running, or its files can't be read.
     pub fn of(server: &Hosted, engine: Engine) -> Result<Self> {
         let data_dir = server.data_dir();
         let files = disk::all_files(&data_dir)?;
@@ -60,7 +66,7 @@ impl Size {
             Engine::MyIsam | Engine::Embedded(_) | Engine::Other(_) => (0, 0),
         };
         let data = match engine {
-            // Its tables lie in the directories of their schemas.
+            // InnoDB's tables are in the directories of their schemas.
             Engine::InnoDb => of_files(&|name| name.ends_with(".ibd")),
             _ => disk::allocated_bytes(&disk::data_files(&data_dir, engine)?),
         };
@@ -73,7 +79,7 @@ impl Size {
         })
     }
 
-    /// In megabytes: memory and disk.
+    /// Describes memory and disk, in megabytes.
     #[must_use]
     pub fn megabytes(&self) -> String {
         format!(
@@ -86,7 +92,7 @@ impl Size {
         )
     }
 
-    /// The minimum memory and disk of both, with this one's parts of the disk.
+    /// Returns the minimum of memory and disk of both, with this size's parts of the disk.
     #[must_use]
     pub fn or_less(self, before: Self) -> Self {
         Self {

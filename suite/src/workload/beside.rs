@@ -1,24 +1,26 @@
-//! Transactions that run beside the measured ones, at a rate of their own.
+//! The background load: transactions that run beside the measured ones, at a rate of their own.
 
 use super::document::Node;
 use super::values::scope::Scope;
 
-/// The most sessions of one such transaction.
+/// The maximum number of sessions of one such transaction.
 const MOST_SESSIONS: u32 = 1_000;
-/// The most of one such transaction in a second.
+/// The maximum rate of one such transaction, a second.
 const HIGHEST_RATE: u32 = 1_000_000;
 
-/// How a transaction runs beside what is measured.
+/// The sessions and rate of a transaction of the background load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Beside {
-    /// Sessions that run it; 0: it is not run.
+    /// The number of sessions that run it; 0 means that it does not run.
     pub sessions: u32,
-    /// How many of it all its sessions together begin in a second.
+    /// The number of its beginnings a second, in all its sessions together.
     pub rate: u32,
 }
 
 impl Beside {
-    /// Reads `beside = { sessions = …, rate = … }`. Both are numbers, or expressions of parameters.
+    /// Reads `beside = { sessions = …, rate = … }`.
+    ///
+    /// Both are numbers or expressions of parameters.
     pub fn read(node: &Node<'_, '_>, scope: &Scope) -> Option<Self> {
         let mut section = node.section("'beside'")?;
         let mut number = |key: &'static str, minimum: u32, most: u32| {

@@ -33,11 +33,12 @@ pub const ALL: [Shipped; 7] = [
     shipped!("load"),
 ];
 
-/// The text of a workload file, and its name for messages: a shipped one by its name, any other by its
-/// path, which ends in `.toml`.
+/// Returns the text of a workload file, and its name for messages.
+///
+/// A name finds a shipped file; a path that ends in `.toml` finds any other.
 ///
 /// # Errors
-/// When there is no such workload, with the names there are, or the file can't be read.
+/// When there is no such workload, with a list of the names, or when the file can't be read.
 pub fn find(name: &str) -> Result<(String, String)> {
     if let Some(shipped) = ALL.iter().find(|shipped| shipped.name == name) {
         return Ok((shipped.text.to_owned(), format!("{name}.toml")));

@@ -14,14 +14,14 @@ use crate::engines::{Datum, Session};
 use crate::error::{Result, SuiteError};
 use crate::normal::Answers;
 
-/// Errors after which a transaction is begun anew, with the same values: deadlock, lock wait timeout, and
-/// a record that has changed since it was read.
+/// Errors after which a client begins a transaction again with the same values: deadlock, lock wait timeout, and a
+/// record that has changed since it was read.
 pub const CONFLICTS: [u16; 3] = [1213, 1205, 1020];
 
-/// A transaction that meets so many conflicts fails.
+/// A transaction fails after this many conflicts.
 const MOST_RETRIES: u64 = 1_000;
 
-/// How many parameters of a statement a message shows.
+/// The maximum number of parameters that a message shows.
 const MOST_SHOWN: usize = 16;
 
 /// A client of a workload.
@@ -30,38 +30,38 @@ pub struct Client<'w> {
     workload: &'w Workload,
     counters: &'w Counters,
     dice: Dice,
-    /// The client, from 0, and how many there are.
+    /// The client's number, from 0, and the number of clients.
     place: (u64, u64),
     variables: Vec<Datum>,
     parameters: Vec<Datum>,
     /// The rows of the transaction's lists.
     rows: Rows,
-    /// How far each transaction is in its sequential distributions.
+    /// The positions of each transaction in its sequential distributions.
     sequences: Vec<Vec<u64>>,
     answer: Answer<'w>,
     /// The right answers to queries on table `normal`, for workloads that have it.
     answers: Option<&'w Answers>,
-    /// The transaction whose answers are expected.
+    /// The transaction for which `answer` is prepared.
     expected: Option<usize>,
-    /// Set when a transaction is not to be gone on with.
+    /// The flag that ends a transaction early.
     stop: Option<&'w AtomicBool>,
     done: Done,
 }
 
-/// How a transaction went.
+/// The outcome of a transaction.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Done {
     /// Statements executed.
     pub statements: u64,
-    /// Whether it ended in a rollback, as it was meant to.
+    /// Whether it ended with an intended rollback.
     pub rolled_back: bool,
-    /// Conflicts after which it was begun anew, by the server's error code.
+    /// Conflicts after which the client began it again, by the server's error code.
     pub conflicts: BTreeMap<u16, u64>,
-    /// What was wrong with an answer.
+    /// The first wrong answer.
     pub wrong: Option<String>,
 }
 
-/// Whether a transaction goes on.
+/// Whether a transaction continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Flow {
     GoesOn,
@@ -69,8 +69,9 @@ enum Flow {
 }
 
 impl<'w> Client<'w> {
-    /// The client of this number, from 0, among so many. Its random numbers are those of `seed` and
-    /// `stream`.
+    /// Creates client number `place.0`, from 0, of `place.1` clients.
+    ///
+    /// `seed` and `stream` determine its random numbers.
     #[must_use]
     pub fn new(
         workload: &'w Workload,
@@ -100,14 +101,14 @@ impl<'w> Client<'w> {
         }
     }
 
-    /// The client, which leaves a transaction of many rounds when `stop` is set, as interrupted.
+    /// Makes the client leave a transaction of many rounds, as interrupted, when `stop` is set.
     #[must_use]
     pub fn until(mut self, stop: &'w AtomicBool) -> Self {
         self.stop = Some(stop);
         self
     }
 
-    /// Chooses among transactions by their weights.
+    /// Chooses one of the transactions by their weights.
     pub fn choose(&mut self, among: &[usize]) -> usize {
         if let [only] = among {
             return *only;
@@ -125,7 +126,7 @@ impl<'w> Client<'w> {
         among.first().copied().unwrap_or(0)
     }
 
-    /// How long to wait after a transaction, in milliseconds.
+    /// Draws the think time after a transaction, in milliseconds.
     pub fn think_ms(&mut self, transaction: usize) -> u64 {
         let Some(think) = self
             .workload
@@ -140,7 +141,7 @@ impl<'w> Client<'w> {
         time.integer().map_or(0, |time| time.max(0).unsigned_abs())
     }
 
-    /// The statement of a transaction that is one, with parameters drawn for it; `None` for others.
+    /// Returns the SQL of a transaction with one statement, with drawn parameters; `None` for others.
     pub fn sample(&mut self, transaction: usize) -> Option<String> {
         let workload = self.workload;
         let meant = workload.transactions.get(transaction)?;
@@ -162,10 +163,10 @@ impl<'w> Client<'w> {
         Some(text)
     }
 
-    /// Runs a transaction; after a conflict again with the same values, until it is done.
+    /// Runs a transaction; repeats it with the same values after a conflict, until it is done.
     ///
     /// # Errors
-    /// The first error that is no conflict. What was open is rolled back.
+    /// The first error that is no conflict. The transaction is rolled back then.
     pub fn run(&mut self, transaction: usize, session: &mut dyn Session) -> Result<Done> {
         let workload = self.workload;
         let Some(meant) = workload.transactions.get(transaction) else {
@@ -185,7 +186,7 @@ impl<'w> Client<'w> {
                 Ok(()) => return Ok(std::mem::take(&mut self.done)),
                 Err(error) => error,
             };
-            // A connection that is gone has rolled back already.
+            // A lost connection has rolled back already.
             let rolled_back = session.roll_back();
             let Some(code) = error.code().filter(|code| CONFLICTS.contains(code)) else {
                 return Err(error);
@@ -203,7 +204,7 @@ impl<'w> Client<'w> {
         }
     }
 
-    /// Asks what a transaction is checked by; what is wrong is told in the answer.
+    /// Runs the checks of a transaction; [`Done::wrong`] has the first failure.
     ///
     /// # Errors
     /// When a statement fails.
@@ -257,7 +258,7 @@ impl<'w> Client<'w> {
         Ok(())
     }
 
-    /// How often something is done that is done for these rounds.
+    /// Returns the number of rounds.
     fn count(&self, rounds: &Rounds) -> i64 {
         match rounds {
             Rounds::Number(number) => number.integer(&self.variables).unwrap_or(0),
@@ -265,8 +266,8 @@ impl<'w> Client<'w> {
         }
     }
 
-    /// Begins a round, from 1: its number goes into the counter, and the list's variables have their values in
-    /// the list's row.
+    /// Begins a round, counted from 1: sets the counter to its number, and the list's variables to the values of the
+    /// list's row.
     fn begin_round(
         &mut self,
         transaction: usize,
@@ -282,14 +283,14 @@ impl<'w> Client<'w> {
         }
     }
 
-    /// Ends a round: the values that the list's variables have now are the row's.
+    /// Ends a round: stores the list's variables in the list's row.
     fn end_round(&mut self, transaction: usize, rounds: &Rounds, round: i64) {
         if let Some((number, list, row)) = self.row(transaction, rounds, round) {
             self.rows.keep(number, list, row, &self.variables);
         }
     }
 
-    /// The list that a round is for, and its row, from 0.
+    /// Returns the list of a round, and its row, from 0.
     fn row(
         &self,
         transaction: usize,
@@ -373,7 +374,7 @@ impl<'w> Client<'w> {
         if let Some(batch) = &ask.batch {
             self.batch(transaction, batch);
             if let Some(list) = batch.rounds.list() {
-                // Nothing is asked about none.
+                // A list without rows needs no statement.
                 let Some(more) = self.rows.length(list).checked_sub(1) else {
                     return Ok(Flow::GoesOn);
                 };
@@ -417,7 +418,7 @@ impl<'w> Client<'w> {
         statement.map_or("", |statement| statement.name.as_str())
     }
 
-    /// Adds the parameters of every row of a batch, and those behind them.
+    /// Adds the parameters of every row of a batch, and those after the rows.
     fn batch(&mut self, transaction: usize, batch: &Batch) {
         for round in 1..=self.count(&batch.rounds) {
             self.begin_round(transaction, &batch.rounds, batch.counter, round);
@@ -434,7 +435,7 @@ impl<'w> Client<'w> {
         self.parameters.extend(behind);
     }
 
-    /// Gives each row of a list what the answer has for it; how many rows it has nothing for.
+    /// Stores the answer's values in each row of a list, and returns the number of rows for which the answer has none.
     fn give_each(&mut self, transaction: usize, ask: &Ask) -> usize {
         let Some(batch) = ask.batch.as_ref().filter(|_| !ask.by.is_empty()) else {
             return 0;
@@ -500,7 +501,7 @@ fn shown(parameters: &[Datum]) -> String {
     texts.join(", ")
 }
 
-/// What a client goes on from when it draws.
+/// The state that a client uses when it draws.
 struct Around<'a> {
     counters: &'a Counters,
     sequences: &'a mut [u64],

@@ -7,13 +7,13 @@ use std::sync::atomic::{AtomicI64, Ordering};
 pub struct Counters(Vec<AtomicI64>);
 
 impl Counters {
-    /// Counters that stand at these values.
+    /// Creates counters with these values.
     #[must_use]
     pub fn new(newest: Vec<i64>) -> Self {
         Self(newest.into_iter().map(AtomicI64::new).collect())
     }
 
-    /// The next value of a counter, which nobody else gets.
+    /// Returns the next value of a counter, which no other client gets.
     #[must_use]
     pub fn next(&self, counter: usize) -> i64 {
         self.0.get(counter).map_or(0, |value| {
@@ -21,7 +21,7 @@ impl Counters {
         })
     }
 
-    /// The newest value of a counter.
+    /// Returns the newest value of a counter.
     #[must_use]
     pub fn newest(&self, counter: usize) -> i64 {
         self.0

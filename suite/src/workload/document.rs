@@ -1,5 +1,4 @@
-//! Reading a TOML document by hand, so that every value knows its place and everything that is wrong is
-//! told at once.
+//! Reads a TOML document by hand, so that every value has its place in the file and all problems are reported at once.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -9,7 +8,7 @@ use toml::Spanned;
 
 use super::problem::{position, Problem};
 
-/// Collects what is wrong.
+/// Collects the problems of a file.
 #[derive(Debug)]
 pub struct Complaints<'a> {
     text: &'a str,
@@ -17,7 +16,7 @@ pub struct Complaints<'a> {
 }
 
 impl<'a> Complaints<'a> {
-    /// None yet, of a file with this text.
+    /// Creates an empty collection for a file with this text.
     #[must_use]
     pub fn new(text: &'a str) -> Self {
         Self {
@@ -26,7 +25,7 @@ impl<'a> Complaints<'a> {
         }
     }
 
-    /// Something is wrong at this byte of the text.
+    /// Adds a problem at this byte of the text.
     pub fn add(&self, offset: usize, text: impl Into<String>) {
         let (line, column) = position(self.text, offset);
         self.all.borrow_mut().push(Problem {
@@ -36,7 +35,7 @@ impl<'a> Complaints<'a> {
         });
     }
 
-    /// What is wrong, in the order of the file, nothing twice.
+    /// Returns the problems in the order of the file, without duplicates.
     #[must_use]
     pub fn into_problems(self) -> Vec<Problem> {
         let mut all = self.all.into_inner();
@@ -46,7 +45,7 @@ impl<'a> Complaints<'a> {
     }
 }
 
-/// Parses the text; what is no TOML is complained of.
+/// Parses the text, and adds its TOML errors to the problems.
 pub fn parse<'a>(text: &'a str, complaints: &Complaints<'a>) -> Option<Spanned<DeTable<'a>>> {
     let (table, errors) = DeTable::parse_recoverable(text);
     for error in &errors {
@@ -63,19 +62,19 @@ pub struct Node<'d, 'a> {
     complaints: &'d Complaints<'a>,
 }
 
-/// A string and where its first character stands.
+/// A string and the place of its first character.
 #[derive(Debug, Clone, Copy)]
 pub struct Text<'d> {
     /// The string.
     pub text: &'d str,
-    /// The byte of the file where it begins, if every character of it stands there as it is; else where
+    /// The byte of the file where the string begins, if the file has all its characters unchanged; else the byte where
     /// its value begins.
     pub offset: usize,
     exact: bool,
 }
 
 impl Text<'_> {
-    /// The byte of the file of a byte of the string.
+    /// Returns the place in the file of a byte of the string.
     #[must_use]
     pub fn at(&self, inside: usize) -> usize {
         if self.exact {
@@ -87,23 +86,23 @@ impl Text<'_> {
 }
 
 impl<'d, 'a> Node<'d, 'a> {
-    /// Where it begins.
+    /// The byte of the file where the value begins.
     #[must_use]
     pub fn offset(&self) -> usize {
         self.value.span().start
     }
 
-    /// Complains of it.
+    /// Adds a problem at this value.
     pub fn complain(&self, text: impl Into<String>) {
         self.complaints.add(self.offset(), text);
     }
 
-    /// Complains, with a place inside of a string.
+    /// Adds a problem at a place inside of a string.
     pub fn complain_at(&self, offset: usize, text: impl Into<String>) {
         self.complaints.add(offset, text);
     }
 
-    /// What kind of value it is, for people.
+    /// Describes the kind of the value.
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self.value.get_ref() {
@@ -117,7 +116,7 @@ impl<'d, 'a> Node<'d, 'a> {
         }
     }
 
-    /// The string, if it is one.
+    /// Returns the string, if it is one.
     #[must_use]
     pub fn as_text(&self) -> Option<Text<'d>> {
         let DeValue::String(text) = self.value.get_ref() else {
@@ -125,7 +124,7 @@ impl<'d, 'a> Node<'d, 'a> {
         };
         let Range { start, end } = self.value.span();
         let written = self.complaints.text.get(start..end).unwrap_or_default();
-        // One quote or three, and TOML leaves out a line end after three.
+        // A string begins with one quote or three. TOML drops a line end after three.
         let begin = [1, 3, 4, 5]
             .into_iter()
             .find(|begin| written.get(*begin..begin + text.len()) == Some(text.as_ref()));
@@ -136,7 +135,7 @@ impl<'d, 'a> Node<'d, 'a> {
         })
     }
 
-    /// The whole number, if it is one.
+    /// Returns the whole number, if it is one.
     #[must_use]
     pub fn as_integer(&self) -> Option<i64> {
         match self.value.get_ref() {
@@ -145,7 +144,7 @@ impl<'d, 'a> Node<'d, 'a> {
         }
     }
 
-    /// The number, if it is one, whole or with decimals.
+    /// Returns the number, if it is one, whole or with decimals.
     #[must_use]
     pub fn as_number(&self) -> Option<f64> {
         match self.value.get_ref() {
@@ -154,7 +153,7 @@ impl<'d, 'a> Node<'d, 'a> {
         }
     }
 
-    /// How a number with decimals is written.
+    /// Returns a number as it is written, with its decimals.
     #[must_use]
     pub fn as_written_number(&self) -> Option<String> {
         match self.value.get_ref() {
@@ -163,7 +162,7 @@ impl<'d, 'a> Node<'d, 'a> {
         }
     }
 
-    /// The string, or a complaint.
+    /// Returns the string, or adds a problem.
     #[must_use]
     pub fn text(&self, what: &str) -> Option<Text<'d>> {
         let text = self.as_text();
@@ -176,7 +175,7 @@ impl<'d, 'a> Node<'d, 'a> {
         text
     }
 
-    /// The number, or a complaint.
+    /// Returns the whole number, or adds a problem.
     #[must_use]
     pub fn integer(&self, what: &str) -> Option<i64> {
         let number = self.as_integer();
@@ -189,7 +188,7 @@ impl<'d, 'a> Node<'d, 'a> {
         number
     }
 
-    /// True or false, or a complaint.
+    /// Returns the boolean, or adds a problem.
     #[must_use]
     pub fn boolean(&self, what: &str) -> Option<bool> {
         match self.value.get_ref() {
@@ -204,7 +203,7 @@ impl<'d, 'a> Node<'d, 'a> {
         }
     }
 
-    /// The elements, or a complaint.
+    /// Returns the elements, or adds a problem.
     #[must_use]
     pub fn array(&self, what: &str) -> Option<Vec<Node<'d, 'a>>> {
         match self.value.get_ref() {
@@ -227,7 +226,7 @@ impl<'d, 'a> Node<'d, 'a> {
         }
     }
 
-    /// The table, or a complaint.
+    /// Returns the table, or adds a problem.
     #[must_use]
     pub fn section(&self, what: &'static str) -> Option<Section<'d, 'a>> {
         match self.value.get_ref() {
@@ -245,7 +244,7 @@ impl<'d, 'a> Node<'d, 'a> {
     }
 }
 
-/// A table whose keys are taken one after another; what nobody took is complained of.
+/// A table whose keys a reader takes one after another; the keys that it does not take are problems.
 #[derive(Debug)]
 pub struct Section<'d, 'a> {
     table: &'d DeTable<'a>,
@@ -256,7 +255,7 @@ pub struct Section<'d, 'a> {
 }
 
 impl<'d, 'a> Section<'d, 'a> {
-    /// The table `what` that begins at `offset`.
+    /// Creates a section for the table `what`, which begins at `offset`.
     #[must_use]
     pub fn new(
         table: &'d DeTable<'a>,
@@ -273,23 +272,23 @@ impl<'d, 'a> Section<'d, 'a> {
         }
     }
 
-    /// Where it begins.
+    /// The byte of the file where the table begins.
     #[must_use]
     pub fn offset(&self) -> usize {
         self.offset
     }
 
-    /// Complains of the table as a whole.
+    /// Adds a problem of the table as a whole.
     pub fn complain(&self, text: impl Into<String>) {
         self.complaints.add(self.offset, text);
     }
 
-    /// Complains of what stands at this byte of the file.
+    /// Adds a problem at this byte of the file.
     pub fn complain_at(&self, offset: usize, text: impl Into<String>) {
         self.complaints.add(offset, text);
     }
 
-    /// The value of a key, if it is there.
+    /// Returns the value of a key, if the table has it.
     pub fn take(&mut self, key: &'static str) -> Option<Node<'d, 'a>> {
         if !self.known.contains(&key) {
             self.known.push(key);
@@ -303,7 +302,7 @@ impl<'d, 'a> Section<'d, 'a> {
             })
     }
 
-    /// The value of a key that must be there.
+    /// Returns the value of a required key, or adds a problem.
     pub fn need(&mut self, key: &'static str) -> Option<Node<'d, 'a>> {
         let found = self.take(key);
         if found.is_none() {
@@ -312,17 +311,17 @@ impl<'d, 'a> Section<'d, 'a> {
         found
     }
 
-    /// A string that may be there.
+    /// Returns an optional string.
     pub fn text(&mut self, key: &'static str) -> Option<Text<'d>> {
         self.take(key)?.text(&format!("'{key}'"))
     }
 
-    /// A string that must be there.
+    /// Returns a required string, or adds a problem.
     pub fn needed_text(&mut self, key: &'static str) -> Option<Text<'d>> {
         self.need(key)?.text(&format!("'{key}'"))
     }
 
-    /// Every key with its place and value, for tables whose keys are names.
+    /// Returns every key with its place and value, for tables whose keys are names.
     #[must_use]
     pub fn entries(&self) -> Vec<(Text<'d>, Node<'d, 'a>)> {
         self.table
@@ -342,7 +341,7 @@ impl<'d, 'a> Section<'d, 'a> {
             .collect()
     }
 
-    /// The tables of an array of tables, such as `[[table]]`; none when it is not there.
+    /// Returns the tables of an array of tables, such as `[[table]]`; none if the key is missing.
     pub fn sections(&mut self, key: &'static str, what: &'static str) -> Vec<Section<'d, 'a>> {
         let Some(node) = self.take(key) else {
             return Vec::new();
@@ -351,7 +350,7 @@ impl<'d, 'a> Section<'d, 'a> {
         nodes.iter().filter_map(|node| node.section(what)).collect()
     }
 
-    /// Complains of every key that was not asked for.
+    /// Adds a problem for every key that was not taken.
     pub fn end(self) {
         for (name, _) in self.table {
             let key = name.get_ref().as_ref();

@@ -1,5 +1,6 @@
-//! Lists: rows of variables that are drawn as a transaction begins and kept until it ends, for what it asks of
-//! several things at once, such as the lines of an order.
+//! Lists: rows of variables that a transaction draws at its beginning and keeps until its end.
+//!
+//! They are for statements about several things at once, such as the lines of an order.
 
 use super::document::Section;
 use super::values::distribution;
@@ -8,7 +9,7 @@ use super::values::generator::Draw;
 use super::values::scope::Scope;
 use crate::engines::Datum;
 
-/// The most rows of a list: as many statements are prepared for what is asked of all of them.
+/// The maximum number of rows of a list: a statement about a whole list is prepared once for each length.
 const MOST_ROWS: i64 = 1_000;
 
 /// A list.
@@ -16,15 +17,15 @@ const MOST_ROWS: i64 = 1_000;
 pub struct List {
     /// Its name.
     pub name: String,
-    /// How many rows it has.
+    /// The number of its rows.
     pub length: Expression,
-    /// The most that it can have.
+    /// The maximum number of its rows.
     pub most: i64,
-    /// The number of the row, from 1.
+    /// The variable with the number of the row, from 1.
     pub counter: Option<Slot>,
     /// Variables drawn for each row.
     pub draws: Vec<Draw>,
-    /// The variables of which each row has its own values: those above, and what answers give.
+    /// The variables for which each row has its own values: the drawn ones, and those that answers set.
     pub own: Vec<Slot>,
 }
 
@@ -62,7 +63,7 @@ impl List {
         Some(list)
     }
 
-    /// Gives each row its own values of these variables, too.
+    /// Adds variables for which each row has its own values.
     pub fn owns(&mut self, variables: &[Slot]) {
         for slot in variables {
             if !self.own.contains(slot) {
@@ -79,7 +80,7 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// Makes ready for another transaction's lists, which are given by [`Self::add`] in their order.
+    /// Removes all lists, for another transaction; [`Self::add`] then adds its lists in order.
     pub fn clear(&mut self) {
         self.lists.clear();
     }
@@ -89,7 +90,7 @@ impl Rows {
         self.lists.push(Vec::new());
     }
 
-    /// Adds a row, with these values of its variables, to the list added last.
+    /// Adds a row with these values to the list that was added last.
     pub fn push(&mut self, list: &List, variables: &[Datum]) {
         if let Some(rows) = self.lists.last_mut() {
             rows.push(values(list, variables).collect());
@@ -102,7 +103,7 @@ impl Rows {
         self.lists.get(list).map_or(0, Vec::len)
     }
 
-    /// Gives the variables of a list their values in one of its rows, counted from 0.
+    /// Sets the variables of a list to the values of one of its rows, counted from 0.
     pub fn load(&self, number: usize, list: &List, row: usize, variables: &mut [Datum]) {
         let values = self.lists.get(number).and_then(|rows| rows.get(row));
         for (slot, value) in list.own.iter().zip(values.into_iter().flatten()) {
@@ -112,7 +113,7 @@ impl Rows {
         }
     }
 
-    /// Keeps the values that the variables of a list have now as those of one of its rows.
+    /// Stores the variables of a list in one of its rows.
     pub fn keep(&mut self, number: usize, list: &List, row: usize, variables: &[Datum]) {
         let place = self
             .lists

@@ -1,8 +1,8 @@
 //! Workloads: tables with generators for their rows, and the transactions that clients run on them.
 //!
-//! A workload is a TOML file (docs/workloads.md tells its form), one of those shipped in [`builtin`] or
-//! anybody's own. [`Workload::read`] checks it and looks up its names; a [`Client`] then draws parameters
-//! and runs its transactions on a [`Session`](crate::engines::Session), whatever is behind that.
+//! A workload is a TOML file (its format is in docs/workloads.md), shipped in [`builtin`] or the user's own.
+//! [`Workload::read`] checks the file and resolves its names. A [`Client`] then draws parameters and runs the
+//! transactions on a [`Session`](crate::engines::Session) of any target.
 
 mod beside;
 pub mod builtin;

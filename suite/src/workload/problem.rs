@@ -1,22 +1,22 @@
-//! What is wrong with a workload file, and where.
+//! The problems of a workload file and their places.
 
 use std::fmt;
 
-/// One thing that is wrong.
+/// A problem.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Problem {
     /// The line, counted from 1.
     pub line: usize,
     /// The column in characters, counted from 1.
     pub column: usize,
-    /// What is wrong, and what is allowed.
+    /// The fault, and the allowed values.
     pub text: String,
 }
 
-/// Everything that is wrong with a file, in the order of the file; never empty.
+/// All problems of a file, in the order of the file; never empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problems {
-    /// The file's name, as it is shown.
+    /// The file's name in messages.
     pub file: String,
     /// The problems.
     pub all: Vec<Problem>,
@@ -35,7 +35,7 @@ impl fmt::Display for Problems {
     }
 }
 
-/// Line and column, both from 1, of the byte `offset` of `text`.
+/// Returns line and column, both from 1, of the byte `offset` of `text`.
 #[must_use]
 pub fn position(text: &str, offset: usize) -> (usize, usize) {
     let mut end = offset.min(text.len());

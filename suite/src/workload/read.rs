@@ -1,4 +1,4 @@
-//! Reading a whole workload file.
+//! Reads a workload file.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,25 +13,25 @@ use crate::engines::Statement;
 use crate::error::{Result, SuiteError};
 use crate::normal::Query;
 
-/// The name of the cell of a workload whose transactions are mixed.
+/// The cell name of a workload whose transactions are mixed.
 pub const MIX: &str = "mix";
 
-/// The unit of what is done once a run: the time of its rate is meant.
+/// The unit of a transaction that runs once in each run: its time is shown, the inverse of its rate.
 pub const SECONDS: &str = "s";
 
-/// The profiles that a file may have sizes for.
+/// The profiles for which a file may have sizes.
 const PROFILES: [&str; 3] = ["quick", "standard", "paper"];
 
-/// A workload, ready to be run.
+/// A workload that is ready to run.
 #[derive(Debug, Clone)]
 pub struct Workload {
     /// Its name.
     pub name: String,
-    /// What it is, in a sentence.
+    /// Its description, in a sentence.
     pub about: String,
-    /// The file.
+    /// The text of its file.
     pub text: String,
-    /// Its parameters, as they are for this run.
+    /// The values of its parameters in this run.
     pub parameters: BTreeMap<String, i64>,
     /// How transactions are measured.
     pub mode: Mode,
@@ -41,9 +41,9 @@ pub struct Workload {
     pub transactions: Vec<Transaction>,
     /// The statements of all transactions.
     pub statements: Arc<[Statement]>,
-    /// What is counted as its figure, when that is not every transaction a second.
+    /// The transaction that its figure counts, if that is not every transaction a second.
     pub figure: Option<Figure>,
-    /// What must be true of the tables after each run.
+    /// The conditions that must hold for the tables after each run.
     pub conditions: Vec<Condition>,
     /// The columns whose newest values clients share.
     pub counters: Vec<Counter>,
@@ -52,48 +52,48 @@ pub struct Workload {
 /// How transactions are measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// Each by itself.
+    /// Each transaction by itself.
     Each,
-    /// Mixed by their weights.
+    /// All transactions, mixed by their weights.
     Mix,
-    /// Each by itself and once a run, by one client: the figure is how long it takes.
+    /// Each transaction by itself and once in a run, by one client: the figure is its time.
     Once,
-    /// There are none: what is measured is how tables are loaded.
+    /// No transactions: the loading of the tables is measured.
     Load,
 }
 
 /// A figure other than all transactions a second.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Figure {
-    /// The transaction that counts.
+    /// The transaction that it counts.
     pub transaction: usize,
-    /// What the figure is called, such as `new orders/min`.
+    /// Its unit, such as `new orders/min`.
     pub unit: String,
-    /// In how many seconds.
+    /// The number of seconds in that unit.
     pub seconds: f64,
 }
 
-/// Something that must be true of the tables.
+/// A condition for the tables.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Condition {
-    /// What is true.
+    /// Its description.
     pub name: String,
-    /// A statement that counts what contradicts it, so that its answer must be 0.
+    /// A statement that counts the rows that contradict it, so its answer must be 0.
     pub sql: String,
 }
 
-/// For what a file is read.
+/// The options for reading a file.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// The profile whose sizes count.
+    /// The profile whose sizes apply.
     pub profile: Option<String>,
-    /// Parameters that are set otherwise than in the file.
+    /// Values of parameters that override those of the file.
     pub set: BTreeMap<String, i64>,
     /// The seed of the run.
     pub seed: u64,
 }
 
-/// Everything that is wrong with a file, at every size that it has.
+/// Reads a file with the sizes of every profile, and returns all its problems.
 ///
 /// # Errors
 /// The problems.
@@ -122,11 +122,11 @@ pub fn check(text: &str, file: &str) -> Result<Workload, Problems> {
 }
 
 impl Workload {
-    /// Reads a file; `file` is its name for messages.
+    /// Reads a file; messages call it `file`.
     ///
     /// # Errors
-    /// [`SuiteError::Workload`] with everything that is wrong; [`SuiteError::Usage`] when a parameter is
-    /// set that the file does not have.
+    /// [`SuiteError::Workload`], which lists all problems; [`SuiteError::Usage`] when the file lacks a parameter that
+    /// is set.
     pub fn read(text: &str, file: &str, options: &Options) -> Result<Self> {
         let workload = read(text, options).map_err(|all| {
             let file = file.to_owned();
@@ -149,7 +149,9 @@ impl Workload {
         Ok(workload)
     }
 
-    /// The names of what is measured by itself: the transactions, or [`MIX`]. What runs beside is not.
+    /// Returns the names of the cells: the transactions, or [`MIX`].
+    ///
+    /// The background load is no cell.
     #[must_use]
     pub fn cells(&self) -> Vec<&str> {
         match self.mode {
@@ -164,7 +166,7 @@ impl Workload {
         }
     }
 
-    /// The transactions of a cell, with their weights.
+    /// Returns the numbers of a cell's transactions.
     #[must_use]
     pub fn transactions_of(&self, cell: &str) -> Vec<usize> {
         let all = self.transactions.iter().enumerate();
@@ -182,8 +184,8 @@ impl Workload {
         }
     }
 
-    /// Whether a target without SQL can do a cell: it is one of the thirteen queries on table `normal`, and
-    /// there is nothing besides that is asked in SQL.
+    /// Returns whether a target without SQL can run a cell: the cell is one of the thirteen queries on table `normal`,
+    /// and the workload needs SQL for nothing else.
     #[must_use]
     pub fn is_normal_query(&self, cell: &str) -> bool {
         let is_single = |at: &usize| {
@@ -199,7 +201,7 @@ impl Workload {
             && matches!(&self.transactions_of(cell)[..], [only] if is_single(only))
     }
 
-    /// The transactions that run beside every cell, and how.
+    /// Returns the transactions of the background load.
     #[must_use]
     pub fn running_beside(&self) -> Vec<(usize, Beside)> {
         let all = self.transactions.iter().enumerate();
@@ -208,7 +210,7 @@ impl Workload {
             .collect()
     }
 
-    /// Whether a cell is left out for engines without transactions: by itself, or for what runs beside it.
+    /// Returns whether an engine without transactions can't run a cell, because of the cell or of the background load.
     #[must_use]
     pub fn needs_transactions(&self, cell: &str) -> bool {
         let beside = self.running_beside().into_iter().map(|(at, _)| at);
@@ -222,7 +224,7 @@ impl Workload {
             })
     }
 
-    /// What a cell's figure is called.
+    /// Returns the unit of a cell's figure.
     #[must_use]
     pub fn unit(&self, cell: &str) -> String {
         if let (Some(figure), MIX) = (&self.figure, cell) {
@@ -244,7 +246,7 @@ impl Workload {
         .to_owned()
     }
 
-    /// The statement of a cell that is one; for others a description.
+    /// Returns the SQL of a cell with one statement; for others, the names of its transactions.
     #[must_use]
     pub fn described(&self, cell: &str) -> String {
         let transactions = self.transactions_of(cell);
@@ -268,7 +270,7 @@ impl Workload {
         names.join(", ")
     }
 
-    /// The built-in table `normal`, if the workload has it: its number of rows.
+    /// Returns the number of rows of the built-in table `normal`, if the workload has it.
     #[must_use]
     pub fn normal_rows(&self) -> Option<u32> {
         self.tables.iter().find_map(|table| match table.source {

@@ -1,4 +1,4 @@
-//! The steps of a transaction, as a file has them.
+//! Reads the steps of a transaction from a file.
 
 use super::document::{Node, Section, Text};
 use super::list::List;
@@ -8,13 +8,13 @@ use super::values::expression::{Expression, Slot};
 use super::values::scope::Scope;
 use crate::engines::Statement;
 
-/// The most rows that one statement gives to the server.
+/// The maximum number of rows that one statement sends to the server.
 const MOST_ROWS: i64 = 10_000;
 
-/// The deepest that blocks of steps stand in each other.
+/// The maximum nesting of blocks of steps.
 const DEEPEST: usize = 16;
 
-/// Whether a transaction that begins ends, too.
+/// Checks that a transaction that begins also ends.
 fn must_end(node: &Node<'_, '_>, steps: &[Step], statements: &[Statement]) -> Option<()> {
     let word = |step: Option<&Step>| -> String {
         match step {
@@ -44,14 +44,15 @@ pub(super) struct Reader<'r> {
     lists: &'r mut [List],
     /// The transaction's name.
     name: &'r str,
-    /// How many of its statements have been read.
+    /// The number of its statements that have been read.
     read: usize,
     depth: usize,
 }
 
 impl<'r> Reader<'r> {
-    /// The reader of the transaction of this name, which has these lists. Statements are added to those of the
-    /// file.
+    /// Creates the reader of the transaction with this name and these lists.
+    ///
+    /// It adds the statements to those of the file.
     pub(super) fn new(
         scope: &'r mut Scope,
         statements: &'r mut Vec<Statement>,
@@ -68,18 +69,18 @@ impl<'r> Reader<'r> {
         }
     }
 
-    /// How many statements the file has so far.
+    /// The number of statements of the file so far.
     pub(super) fn statements(&self) -> usize {
         self.statements.len()
     }
 
-    /// Steps that are done after the transaction, when its lists are no more.
+    /// Reads steps that run after the transaction, when its lists do not exist any more.
     pub(super) fn after(&mut self, node: &Node<'_, '_>) -> Option<Vec<Step>> {
         self.lists = &mut [];
         self.steps(node)
     }
 
-    /// The steps of the transaction.
+    /// Reads the steps of the transaction.
     pub(super) fn whole(&mut self, node: &Node<'_, '_>) -> Option<Vec<Step>> {
         let steps = self.steps(node)?;
         if steps.is_empty() {
@@ -98,7 +99,7 @@ impl<'r> Reader<'r> {
             ));
             return None;
         }
-        // All are read before the first mistake counts, so that all mistakes are told.
+        // Reads all steps before it fails, so that all problems are reported.
         let read: Vec<Option<Step>> = node
             .array("'steps'")?
             .iter()
@@ -123,7 +124,7 @@ impl<'r> Reader<'r> {
                 .map(|block| Step::Block(Box::new(block)))
         } else {
             let values = section.take("values");
-            // What is drawn for each row of values is read with them.
+            // The draws for each row of values are read with the values.
             let draws = match &values {
                 None => distribution::draws(&mut section, self.scope),
                 Some(_) => Vec::new(),
@@ -162,7 +163,7 @@ impl<'r> Reader<'r> {
         })
     }
 
-    /// The list that a step is done for, if it names one.
+    /// Returns the list of a step, if the step names one.
     fn each(&mut self, section: &mut Section<'_, '_>) -> Option<Option<usize>> {
         let node = section.take("each")?;
         if let Some(also) = section.take("repeat") {
@@ -181,8 +182,9 @@ impl<'r> Reader<'r> {
         Some(found)
     }
 
-    /// The keys of a statement with several rows of `values`, which are written as often as `repeat` says or
-    /// for each row of a list, each time with draws of their own.
+    /// Reads the keys of a statement with several rows of `values`: `repeat` rows, or one for each row of a list.
+    ///
+    /// Each row has draws of its own.
     fn batch(
         &mut self,
         section: &mut Section<'_, '_>,
@@ -229,7 +231,7 @@ impl<'r> Reader<'r> {
         Some((self.add(&variants), parameters, batch))
     }
 
-    /// The keys of a statement, which has these rows of `values`, without the `draw` of one that has none.
+    /// Reads the keys of a statement with these rows of `values`; without `values`, the caller reads its `draw`.
     pub(super) fn ask(
         &mut self,
         section: &mut Section<'_, '_>,
@@ -285,7 +287,7 @@ impl<'r> Reader<'r> {
         });
         let (statement, parameters, batch) = statement?;
         let (into, by) = (into?, by?);
-        // What the answer gives each row of a list is that row's own.
+        // The values that an answer gives for a row of a list belong to that row.
         if let Some(list) = about.filter(|_| !by.is_empty()) {
             self.lists.get_mut(list)?.owns(&into);
         }
@@ -303,7 +305,7 @@ impl<'r> Reader<'r> {
         })
     }
 
-    /// What the first columns of an answer are in the row for each of a list.
+    /// Reads the values that identify the answer's row for each row of a list.
     fn by(&mut self, node: &Node<'_, '_>, about: Option<usize>) -> Option<Vec<Expression>> {
         if about.is_none() {
             node.complain("'by' is for statements with 'values' for 'each' row of a list");
@@ -355,7 +357,7 @@ impl<'r> Reader<'r> {
         Some(slots)
     }
 
-    /// Adds a statement, or its variants for so many rows, to those of the file.
+    /// Adds a statement to those of the file, or its variants for each number of rows.
     fn add(&mut self, variants: &[Vec<String>]) -> usize {
         let statement = self.statements.len();
         self.read += 1;
@@ -368,13 +370,13 @@ impl<'r> Reader<'r> {
         statement
     }
 
-    /// The text of a piece of SQL, cut at its parameters.
+    /// Returns the text of a piece of SQL, cut at its parameters.
     fn text(&mut self, node: &Node<'_, '_>) -> Option<(Vec<String>, Vec<Expression>)> {
         let text = node.text("SQL")?;
         self.cut(&text, node)
     }
 
-    /// Cuts SQL at its parameters, which are written as `:name`. What stands in quotes is left.
+    /// Cuts SQL at its parameters, which are written as `:name`, but not in quotes.
     fn cut(
         &mut self,
         sql: &Text<'_>,
@@ -436,7 +438,7 @@ impl<'r> Reader<'r> {
     }
 }
 
-/// The pieces of a statement with so many rows of values between its head and its end.
+/// Returns the pieces of a statement with this many rows of values between its head and its end.
 fn with_rows(head: &[String], row: &[String], size: i64, end: &[String]) -> Vec<String> {
     let mut pieces = head.to_vec();
     let mut append = |before: &str, more: &[String]| {

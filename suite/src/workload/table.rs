@@ -1,4 +1,4 @@
-//! Tables: their definitions, and the rows that they begin with.
+//! Tables: their definitions and their initial rows.
 
 use super::document::{Node, Section};
 use super::values::distribution;
@@ -8,10 +8,10 @@ use super::values::scope::{is_name, Scope};
 use crate::dice::Dice;
 use crate::engines::Datum;
 
-/// The streams of tables' random numbers begin here; those of parameters lie below.
+/// The streams of tables' random numbers begin here; those of parameters are below.
 const FIRST_STREAM: u64 = 1 << 63;
 
-/// The most columns of one definition: no server has more in a table.
+/// The maximum number of columns from one definition: no server allows more in a table.
 const MOST_COPIES: u32 = 4_096;
 
 /// A table.
@@ -21,11 +21,11 @@ pub struct Table {
     pub name: String,
     /// Its columns.
     pub columns: Vec<Column>,
-    /// The columns of the primary key; none when it has none.
+    /// The columns of the primary key; empty if there is none.
     pub primary_key: Vec<String>,
     /// Its other indexes.
     pub indexes: Vec<Index>,
-    /// Where its rows come from.
+    /// The source of its rows.
     pub source: Source,
     number: u64,
 }
@@ -35,9 +35,9 @@ pub struct Table {
 pub struct Column {
     /// Its name.
     pub name: String,
-    /// Its type in SQL, with `NOT NULL` and so on.
+    /// Its type in SQL, including `NOT NULL` and the like.
     pub sql_type: String,
-    /// Whether rows are loaded with a value; else the column has its default.
+    /// Whether rows are loaded with a value; else the column gets its default.
     pub is_loaded: bool,
 }
 
@@ -46,27 +46,27 @@ pub struct Column {
 pub struct Index {
     /// Its name.
     pub name: String,
-    /// Its columns, with the length of a prefix where there is one, such as `title(20)`.
+    /// Its columns, with the length of a prefix if there is one, such as `title(20)`.
     pub columns: Vec<String>,
     /// Whether no two rows may have the same values.
     pub unique: bool,
 }
 
-/// Where rows come from.
+/// The source of a table's rows.
 #[derive(Debug, Clone)]
 pub enum Source {
     /// The generators of the columns.
     Generated(Box<Generated>),
-    /// The generator of table `normal`, with so many rows.
+    /// The generator of table `normal`, with this many rows.
     Normal(u32),
 }
 
 /// Rows made by generators.
 #[derive(Debug, Clone)]
 pub struct Generated {
-    /// How many; of a table with a parent, for each of its rows.
+    /// The number of rows; for a table with a parent, the number for each row of the parent.
     rows: Expression,
-    /// The table that this one has rows for each row of.
+    /// The parent table, if there is one.
     parent: Option<Box<Table>>,
     row: Slot,
     draws: Vec<Draw>,
@@ -76,7 +76,7 @@ pub struct Generated {
 }
 
 impl Table {
-    /// Reads `[[table]]`; `before` are the tables above it.
+    /// Reads `[[table]]`; `before` are the tables before it.
     pub fn read(mut section: Section<'_, '_>, before: &[Table], scope: &Scope) -> Option<Self> {
         let name = section.needed_text("name");
         if let Some(text) = name.filter(|text| !is_name(text.text)) {
@@ -91,7 +91,7 @@ impl Table {
             Some(Source::Generated(generated)) => generated.scope.clone(),
             _ => scope.clone(),
         };
-        // What says how many rows there are knows the parent's row, and not yet one of its own.
+        // The number of rows may depend on the parent's row, but not on the table's own rows.
         let rows_node = section.need("rows");
         let rows = rows_node.and_then(|node| inner.expression(&node, "'rows'"));
         let row = inner.fresh("row");
@@ -150,20 +150,20 @@ impl Table {
         })
     }
 
-    /// The statement that creates it in the current schema.
+    /// Returns the statement that creates the table in the current schema.
     #[must_use]
     pub fn create(&self, engine: &str) -> String {
         let with_indexes = self.indexes.iter().map(Index::definition);
         self.create_with(engine, with_indexes)
     }
 
-    /// The statement that creates it without its secondary indexes.
+    /// Returns the statement that creates it without its secondary indexes.
     #[must_use]
     pub fn create_without_indexes(&self, engine: &str) -> String {
         self.create_with(engine, std::iter::empty())
     }
 
-    /// The statement that adds its secondary indexes; `None` when it has none.
+    /// Returns the statement that adds its secondary indexes; `None` if it has none.
     #[must_use]
     pub fn add_indexes(&self) -> Option<String> {
         let added: Vec<String> = self
@@ -189,15 +189,16 @@ impl Table {
         )
     }
 
-    /// The names of the columns that rows are loaded with.
+    /// Returns the names of the columns that rows are loaded with.
     #[must_use]
     pub fn loaded_columns(&self) -> Vec<&str> {
         let loaded = self.columns.iter().filter(|column| column.is_loaded);
         loaded.map(|column| column.name.as_str()).collect()
     }
 
-    /// Makes every row, in order, the same for the same seed, and hands over the values of the loaded
-    /// columns; ends when `take` says so.
+    /// Makes every row in order and passes the values of the loaded columns to `take`, until `take` returns false.
+    ///
+    /// The same seed gives the same rows.
     pub fn rows(&self, seed: u64, take: &mut dyn FnMut(&[Datum]) -> bool) {
         let Source::Generated(generated) = &self.source else {
             return;
@@ -212,7 +213,7 @@ impl Table {
         });
     }
 
-    /// Fills the variables for every row in turn; whether to go on.
+    /// Fills the variables for every row in turn; returns whether to continue.
     fn each(
         &self,
         seed: u64,
@@ -233,7 +234,7 @@ impl Table {
 }
 
 impl Generated {
-    /// The rows of one parent, or all there are.
+    /// Makes the rows of one parent's row, or all rows of a table without a parent.
     fn block(
         &self,
         dice: &mut Dice,
@@ -370,7 +371,7 @@ fn columns(
     (columns, values)
 }
 
-/// How many columns there are of one definition.
+/// Reads the number of columns from one definition.
 fn copies(node: &Node<'_, '_>) -> Option<u32> {
     let count = node.integer("'copies'")?;
     let count = u32::try_from(count).ok();
@@ -381,7 +382,7 @@ fn copies(node: &Node<'_, '_>) -> Option<u32> {
     count
 }
 
-/// Names of columns, of which an index may take a prefix: a string, or an array of them.
+/// Reads names of columns, with the prefixes of an index: a string or an array of strings.
 fn names(node: &Node<'_, '_>, what: &str, columns: &[Column]) -> Option<Vec<String>> {
     let nodes = if node.as_text().is_some() {
         vec![*node]

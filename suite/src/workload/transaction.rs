@@ -1,4 +1,4 @@
-//! Transactions: what a client does, statement by statement.
+//! Transactions: the statements that a client runs.
 
 use super::beside::Beside;
 use super::document::{Node, Section};
@@ -16,27 +16,27 @@ use crate::engines::Statement;
 pub struct Transaction {
     /// Its name.
     pub name: String,
-    /// Its share among those that are mixed.
+    /// Its weight in a mix.
     pub weight: u64,
-    /// How long a client waits after it, in milliseconds.
+    /// The think time of a client after it, in milliseconds.
     pub think: Option<Generator>,
-    /// Whether engines without transactions are left out, because they would do something else.
+    /// Whether to leave out engines without transactions, because they would do something else.
     pub needs_transactions: bool,
-    /// How it runs beside what is measured; then it is not measured itself.
+    /// How it runs as background load, if it does; then it is not measured.
     pub beside: Option<Beside>,
-    /// Variables drawn as it begins.
+    /// Variables drawn at its beginning.
     pub draws: Vec<Draw>,
-    /// Its lists, filled after that.
+    /// Its lists, filled after these draws.
     pub lists: Vec<List>,
-    /// What is done.
+    /// Its steps.
     pub steps: Vec<Step>,
-    /// Tables, by their numbers, that are loaded anew before each time that it is run by itself.
+    /// Tables, by their numbers, that are loaded again before each run of it alone.
     pub fresh: Vec<usize>,
-    /// What is asked after it, outside of the measured time, and must have right answers.
+    /// Statements that run after it, outside of the measured time, and must have right answers.
     pub checks: Vec<Step>,
-    /// How many variables it has.
+    /// The number of its variables.
     pub variables: usize,
-    /// How many sequential distributions it has.
+    /// The number of its sequential distributions.
     pub sequences: usize,
 }
 
@@ -45,64 +45,65 @@ pub struct Transaction {
 pub enum Step {
     /// A statement.
     Ask(Box<Ask>),
-    /// Steps that are repeated, or done on a condition.
+    /// Steps that are repeated or conditional.
     Block(Box<Block>),
 }
 
-/// A statement to be executed.
+/// A statement.
 #[derive(Debug, Clone, Default)]
 pub struct Ask {
-    /// Which of the workload's statements; of one about all of a list, that for a list of one row, behind which
-    /// come those for longer ones.
+    /// The index of the workload's statement.
+    ///
+    /// For a statement about a whole list, the index of the variant for one row; those for more rows follow it.
     pub statement: usize,
     /// Variables drawn before it.
     pub draws: Vec<Draw>,
     /// Its parameters.
     pub parameters: Vec<Expression>,
-    /// Where the columns of a row of the answer go.
+    /// The variables that receive the columns of a row of the answer.
     pub into: Vec<Slot>,
-    /// What the columns before those are in the row for each of the list, if the statement is about a list and
-    /// its answer has rows for it.
+    /// The values of the columns before those, which identify the answer's row for each row of a list.
+    ///
+    /// Empty if the statement is not about a list.
     pub by: Vec<Expression>,
-    /// Which row that is, if it is one for all.
+    /// The row of the answer, if one row is for the whole statement.
     pub pick: Pick,
-    /// How many rows the answer must have: the minimum and the maximum.
+    /// The minimum and maximum number of rows of the answer.
     pub rows: Option<(Expression, Expression)>,
-    /// What the first column of the answer's first row must be.
+    /// The required value of the first column of the answer's first row.
     pub answer: Option<Expression>,
-    /// The rows of values that it gives to the server, if it gives several.
+    /// The rows of values that it sends, if it sends several.
     pub batch: Option<Batch>,
-    /// Whether an answer without rows (or without one for a row of the list) ends the transaction, which is
-    /// rolled back.
+    /// Whether an empty answer (or one without a row for a row of the list) ends the transaction with a rollback.
     pub ends_if_empty: bool,
 }
 
-/// Rows of values that one statement gives to the server.
+/// Rows of values that one statement sends to the server.
 #[derive(Debug, Clone)]
 pub struct Batch {
-    /// For what there is a row each.
+    /// The rounds: there is one row for each.
     pub rounds: Rounds,
-    /// The number of the row among them, from 1.
+    /// The variable with the number of the row, from 1.
     pub counter: Option<Slot>,
     /// Variables drawn for each row.
     pub draws: Vec<Draw>,
     /// The parameters of each row.
     pub parameters: Vec<Expression>,
-    /// The parameters behind the rows.
+    /// The parameters after the rows.
     pub behind: Vec<Expression>,
 }
 
-/// What something is done for.
+/// The rounds of a block or batch.
 #[derive(Debug, Clone)]
 pub enum Rounds {
-    /// So many times.
+    /// This many rounds.
     Number(Expression),
-    /// For each row of the transaction's list of this number.
+    /// One round for each row of the transaction's list with this number.
     List(usize),
 }
 
 impl Rounds {
-    /// The number of the list, if it is one.
+    /// Returns the number of the list, if the rounds are for a list.
     #[must_use]
     pub fn list(&self) -> Option<usize> {
         match self {
@@ -112,28 +113,28 @@ impl Rounds {
     }
 }
 
-/// Which row of an answer is meant.
+/// The row of an answer that is used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Pick {
-    /// The first.
+    /// The first row.
     #[default]
     First,
-    /// The one in the middle; of an even number the first of the two.
+    /// The middle row; of an even number of rows, the first of the two in the middle.
     Middle,
 }
 
-/// Steps that belong together.
+/// A group of steps.
 #[derive(Debug, Clone)]
 pub struct Block {
-    /// What they are done for.
+    /// The rounds of the steps.
     pub rounds: Rounds,
-    /// The number of the round, from 1.
+    /// The variable with the number of the round, from 1.
     pub counter: Option<Slot>,
-    /// On which condition, asked before each round.
+    /// The condition, evaluated before each round.
     pub when: Option<Expression>,
-    /// Variables drawn as each round begins.
+    /// Variables drawn at the beginning of each round.
     pub draws: Vec<Draw>,
-    /// What is done in each.
+    /// The steps of each round.
     pub steps: Vec<Step>,
 }
 
@@ -188,7 +189,7 @@ impl Transaction {
         let first = statements.len();
         let name_of_statements = name.map_or("", |text| text.text);
         let mut reader = steps::Reader::new(scope, statements, &mut lists, name_of_statements);
-        // A transaction that is one statement may have the keys of a step itself.
+        // A transaction with one statement may have the keys of a step itself.
         let steps = if section.take("sql").is_some() {
             let ask = reader.ask(&mut section, None);
             ask.map(|ask| vec![Step::Ask(Box::new(ask))])
@@ -232,7 +233,7 @@ impl Transaction {
         })
     }
 
-    /// Its only step, if it is a single statement.
+    /// Returns its only step, if that is a single statement.
     #[must_use]
     pub fn single(&self) -> Option<&Ask> {
         match self.steps.as_slice() {
@@ -242,7 +243,7 @@ impl Transaction {
     }
 }
 
-/// The numbers of the tables named in `fresh`.
+/// Returns the numbers of the tables that `fresh` names.
 fn fresh(node: &Node<'_, '_>, tables: &[Table]) -> Option<Vec<usize>> {
     let mut found = Vec::new();
     for name in node.array("'fresh'")? {

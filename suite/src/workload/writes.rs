@@ -1,17 +1,16 @@
-//! Whether what is measured changes tables.
+//! The check of whether a cell changes tables.
 
 use super::transaction::Step;
 use super::Workload;
 use crate::engines::Statement;
 
-/// How statements begin that change no table.
+/// The first words of statements that change no table.
 const READING: [&str; 9] = [
     "SELECT", "WITH", "SHOW", "EXPLAIN", "BEGIN", "START", "COMMIT", "ROLLBACK", "SET",
 ];
 
 impl Workload {
-    /// Whether a cell changes tables, or what runs beside it does: then an engine may have put off work
-    /// when it ends.
+    /// Returns whether a cell or the background load changes tables: then an engine may have deferred work at its end.
     #[must_use]
     pub fn writes(&self, cell: &str) -> bool {
         let beside = self.running_beside().into_iter().map(|(at, _)| at);
@@ -75,7 +74,7 @@ mod tests {
         assert!(shipped("orders", &[]).writes("mix"));
         assert!(!shipped("join", &[]).writes("JOIN_LIMIT"));
         assert!(!shipped("normal", &[]).writes("READ_FTS"));
-        // What runs beside it does.
+        // The background load writes.
         assert!(shipped("normal", &[("writers", 2)]).writes("READ_FTS"));
     }
 }

@@ -1,7 +1,7 @@
-//! Making frames free: a clock (second chance) over all frames.
+//! Eviction: a clock (second chance) over all frames.
 //!
-//! A background thread, the provider, keeps some frames free, so that loading rarely has to wait
-//! for a write. All latches are only tried: eviction waits for nobody, and so may run anywhere.
+//! A background thread, the provider, keeps some frames free, so that loading a page rarely waits for a write.
+//! Eviction never waits for a latch, it only tries: so a thread may evict while it holds latches.
 
 use std::sync::{Arc, Weak};
 
@@ -21,13 +21,14 @@ use crate::planted::{is_planted, PlantedFault};
 use crate::sync::atomic::Ordering;
 
 impl BufferPool {
-    /// Makes up to `wanted` frames free, looking at each frame twice at most. An error is returned
-    /// only if no frame could be made free because of it.
+    /// Makes up to `wanted` frames free; the hand passes each frame twice at most.
+    ///
+    /// Returns an error only if a write failed and no frame became free.
     pub fn evict_some(&self, wanted: usize) -> Result<usize> {
         let frames = self.frames.count();
         let mut evicted = 0;
         let mut failed = None;
-        // What was only passed through goes first, and the hand does not move for it.
+        // Scan victims are evicted first; the hand does not move for them.
         while evicted < wanted {
             let Some((frame, page)) = self.passed.pop() else {
                 break;
@@ -78,8 +79,10 @@ impl BufferPool {
         }
     }
 
-    /// Evicts a page that was seen in the frame, if nothing speaks against it. By the time the frame is latched it
-    /// may be another's: then its bytes are not looked at, for they may be those of mini-pages.
+    /// Evicts a page that was in the frame when the caller read its number; false if it can't be evicted now.
+    ///
+    /// When the frame is latched, it may hold another page. Then its bytes are not read, because they may be
+    /// mini-pages.
     pub(crate) fn evict(&self, frame: FrameId, page: u64) -> Result<bool> {
         let state = self.frames.state(frame);
         let is_still_there = || {
@@ -87,7 +90,7 @@ impl BufferPool {
                 || is_planted(PlantedFault::ParseReusedFrame)
                     && state.page.load(Ordering::Relaxed) != 0
         };
-        // First the write, under a shared latch: readers go on meanwhile.
+        // Write first, under a shared latch: readers continue meanwhile.
         if state.dirty.load(Ordering::Relaxed) {
             let Some(guard) = SharedGuard::try_lock(self, frame) else {
                 return Ok(false);
@@ -116,8 +119,8 @@ impl BufferPool {
                     return Ok(false);
                 }
                 let mut entries = self.table.lock(page);
-                // Pins are taken under the table's lock: none now means none from now on. No entry
-                // means that the page is new, and its maker still at work.
+                // Threads take pins under the shard's lock: if there are none now, there are none from now on.
+                // Without an entry the page is new, and its creator is not yet done with it.
                 if state.pins.load(Ordering::Relaxed) > 0
                     || entries.get(&page) != Some(&Entry::Ready(frame))
                 {
@@ -135,15 +138,18 @@ impl BufferPool {
         Ok(true)
     }
 
-    /// Whether somebody has brought, or is bringing, a page that is in memory below its parent: a wrong child id or
-    /// undo pointer led there. What was read may be older than the page, and is who asks the parent would get. So the
-    /// page stays for as long.
+    /// Returns whether the page table has an entry for a page that is in memory below its parent.
+    ///
+    /// A wrong child id or undo pointer has led a thread to load it a second time. Its copy may be older than the
+    /// page. If the page were evicted, a descent through its parent would find the copy. So the page stays in memory
+    /// while the entry exists.
     fn has_copy(&self, page: u64) -> bool {
         self.table.lock(page).contains_key(&page) && !is_planted(PlantedFault::EvictBesideCopy)
     }
 
-    /// Makes the parent refer to the page by its id again. False if the parent is busy, or the hint
-    /// to it has become wrong meanwhile.
+    /// Makes the parent refer to the page by its id again, and returns whether it does.
+    ///
+    /// It does not if the parent is latched, the parent hint is wrong, or the page table has an entry for the page.
     fn detach(
         &self,
         frame: FrameId,
@@ -161,7 +167,7 @@ impl BufferPool {
         }
         let node = parent.node();
         let lower = victim.node().lower_fence();
-        // A hint gone wrong can lead to another node: keep within its fences.
+        // If the parent hint is wrong, the frame may hold another node: search only within its fences.
         if node.lower_fence() > lower || node.upper_fence().is_some_and(|upper| upper <= lower) {
             return false;
         }
@@ -169,11 +175,11 @@ impl BufferPool {
         if swip::child(node.child(at)) != Child::Frame(frame) {
             return false;
         }
-        // Who begins to read it from here on reads what it is: it has been written, and nobody changes it.
+        // A thread that loads the page from here on gets its present state: it has been written, and is latched.
         if self.has_copy(id) {
             return false;
         }
-        // Before anybody can find that the leaf is not there.
+        // Before another thread can see that the leaf is not in memory.
         if victim.bytes()[KIND] == PageKind::Leaf as u8 {
             let version = victim.version();
             let zone_maps = self.zone_maps.all(frame, version);
@@ -186,7 +192,7 @@ impl BufferPool {
     }
 }
 
-/// Whether a page refers to pages in memory.
+/// Returns whether a page refers to pages in memory.
 fn has_resident_children(page: &Page) -> bool {
     if page[KIND] != PageKind::Inner as u8 {
         return false;
@@ -195,7 +201,7 @@ fn has_resident_children(page: &Page) -> bool {
     (0..=node.count()).any(|i| matches!(swip::child(node.child(i)), Child::Frame(_)))
 }
 
-/// Runs the provider until the pool ends.
+/// Starts the provider, which runs until the pool ends.
 pub(crate) fn start_provider(
     pool: &Arc<BufferPool>,
 ) -> std::io::Result<crate::sync::thread::JoinHandle<()>> {
@@ -227,7 +233,7 @@ fn provide(pool: &Weak<BufferPool>) {
             }
             match pool.evict_some(wanted) {
                 Ok(0) => {
-                    // All in use: the takers try for themselves meanwhile.
+                    // All frames are in use: threads that need a frame try to evict pages themselves meanwhile.
                     crate::sync::thread::sleep(knobs::provider_all_in_use());
                     break;
                 }

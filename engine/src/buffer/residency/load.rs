@@ -1,4 +1,4 @@
-//! Bringing pages into memory. No latch of another page is held while the store reads.
+//! Loading pages. The loading thread holds no latch of another page while the store reads.
 
 use std::sync::Arc;
 
@@ -16,26 +16,27 @@ use crate::node::view::Node;
 use crate::planted::{is_planted, PlantedFault};
 use crate::sync::atomic::Ordering;
 
-/// Where an inner node refers to a child, seen at a version of its latch.
+/// Where an inner node refers to a child, as read at a version of the node's latch.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ChildPlace {
     pub parent: FrameId,
     pub version: LatchVersion,
-    /// Which child.
+    /// The number of the child in the node.
     pub at: usize,
 }
 
 impl BufferPool {
-    /// Makes the child of an inner node, seen to be the page `id` in the store, resident; `passing`:
-    /// for a cursor that passes through. Whether that worked or somebody else was faster, the caller
-    /// starts again from the root. To be called without any latch.
+    /// Loads the child to which an inner node refers as page `id`, and makes the node refer to its frame.
+    ///
+    /// `passing` says that a long scan needs the child. If another thread was faster or the node has changed, the
+    /// reference stays as it is. In either case, the caller starts again from the root. It must hold no latch.
     pub fn make_resident(&self, place: ChildPlace, id: u64, passing: bool) -> Result<()> {
         let unchanged = || self.frames.state(place.parent).latch.still(place.version);
         let Some(frame) = self.find_or_load(id, 0, passing, unchanged)? else {
             return Ok(());
         };
         if frame == place.parent {
-            // Unless the parent has gone meanwhile, and its frame has the child now.
+            // No error if the parent was evicted meanwhile, and its frame holds the child.
             if !unchanged() {
                 return Ok(());
             }
@@ -45,7 +46,7 @@ impl BufferPool {
         let Some(mut parent) = self.latch_seen(place) else {
             return Ok(());
         };
-        // Who has it now, before any parent has, evicts it.
+        // While no parent refers to the child, a thread that holds its latch exclusively is evicting or freeing it.
         let Some(child) = SharedGuard::try_lock(self, frame) else {
             crate::sync::spin_loop();
             return Ok(());
@@ -72,22 +73,24 @@ impl BufferPool {
             self.mini_pages.arrive(id, LeafSeen { frame, version });
         }
         drop(child);
-        // The image in the store means the same: the parent does not become dirty by this.
+        // The parent's image in the store stays right: the parent does not become dirty.
         parent.node_mut().set_child(place.at, swip::resident(frame));
         let state = self.frames.state(frame);
         state.parent.store(place.parent, Ordering::Relaxed);
         if !passing {
             state.note_use();
         }
-        // While the parent is still latched: whoever saw the page id before will find the version
-        // changed, and load nothing.
+        // While the parent is still latched: a thread that has read the page id before finds the version changed, and
+        // does not load the page.
         entries.remove(&id);
         Ok(())
     }
 
-    /// Latches a parent as it was seen; none where it has changed since. Whoever holds it shared may be writing it, which
-    /// may take long: so this sleeps, and does not look at the same node again and again. It may wait upwards, for the
-    /// caller has no latch that others can come to.
+    /// Latches a parent that was read at a version; `None` if it has changed since.
+    ///
+    /// A thread that holds it shared may be writing it, which may take long. So this function waits for the latch
+    /// instead of trying again and again. It may wait for a latch above: the caller has no latch that other threads
+    /// wait for.
     fn latch_seen(&self, place: ChildPlace) -> Option<ExclusiveGuard<'_>> {
         let latched = ExclusiveGuard::try_upgrade(self, place.parent, place.version);
         if latched.is_some() || is_planted(PlantedFault::SpinForParent) {
@@ -101,7 +104,7 @@ impl BufferPool {
         (guard.version() == place.version).then_some(guard)
     }
 
-    /// The frame of a page without a parent, pinned.
+    /// Returns the frame of a page without a parent, pinned.
     pub fn fetch(&self, page: PageId) -> Result<FrameId> {
         loop {
             if let Some(frame) = self.find_or_load(page.0, 1, false, || true)? {
@@ -110,7 +113,7 @@ impl BufferPool {
         }
     }
 
-    /// The frame of a page without a parent, pinned, if it is in memory.
+    /// Returns the frame of a page without a parent, pinned, if the page is in memory.
     pub fn find_resident(&self, page: PageId) -> Option<FrameId> {
         match self.table.lock(page.0).get(&page.0) {
             Some(Entry::Ready(frame)) => {
@@ -123,25 +126,26 @@ impl BufferPool {
         }
     }
 
-    /// Whether a page that no parent has yet is in memory, or about to be: who asks for it needs no frame for it.
+    /// Returns whether the page table has an entry for a page: then the page needs no further frame.
     pub fn is_brought(&self, id: u64) -> bool {
         self.table.lock(id).contains_key(&id)
     }
 
-    /// The page, kept in memory.
+    /// Returns the page, pinned.
     pub fn pin_page(self: &Arc<Self>, page: PageId) -> Result<PinnedPage> {
         let frame = self.fetch(page)?;
         Ok(PinnedPage::owning_pin(self.clone(), frame))
     }
 
-    /// As [`BufferPool::pin_page`], if it is in memory.
+    /// Like [`BufferPool::pin_page`], but returns `None` if the page is not in memory.
     pub fn pin_resident(self: &Arc<Self>, page: PageId) -> Option<PinnedPage> {
         let frame = self.find_resident(page)?;
         Some(PinnedPage::owning_pin(self.clone(), frame))
     }
 
-    /// Finds the page in the table, or reads it from the store; adds `pins` to its pins. None if
-    /// it would have to be read, but `wanted` no longer holds once nobody else can be reading it.
+    /// Returns the page's frame from the page table, or loads the page; adds `pins` to its pins.
+    ///
+    /// Returns `None` if the page is not cached and `wanted()` is false when checked under the load claim.
     fn find_or_load(
         &self,
         id: u64,
@@ -177,7 +181,7 @@ impl BufferPool {
         loaded
     }
 
-    /// Reads a page into a frame, because it is needed.
+    /// Loads a page that a thread needs.
     fn load(&self, id: u64, pins: u32, passing: bool) -> Result<FrameId> {
         self.counters.misses.fetch_add(1, Ordering::Relaxed);
         self.fill(id, pins, passing, &mut |bytes| {
@@ -185,7 +189,7 @@ impl BufferPool {
         })
     }
 
-    /// Puts a page into a frame that `read` fills. The caller has the page's entry.
+    /// Takes a free frame and lets `read` fill it with the page; the caller has the page's load claim.
     pub(super) fn fill(
         &self,
         id: u64,
@@ -205,13 +209,13 @@ impl BufferPool {
         state.parent.store(NO_FRAME, Ordering::Relaxed);
         state.pins.store(pins, Ordering::Relaxed);
         self.note_clean(state);
-        // Spared once by the clock: whoever it was read for is still to come.
+        // The clock spares the page once: the thread that needs it has not used it yet.
         state.used.store(true, Ordering::Relaxed);
         state.passing.store(passing, Ordering::Relaxed);
         Ok(guard.frame())
     }
 
-    /// The store has compared checksums; this makes sure that no byte can lead the node code astray.
+    /// Checks the page's structure, so that no byte can lead the node code astray; the store has compared checksums.
     fn check_loaded(&self, id: u64, page: &Page) -> Result<()> {
         let found = get_u64(page, PAGE_ID);
         if found != id {
@@ -226,8 +230,9 @@ impl BufferPool {
             .map_err(|what| self.corrupt(id, what))
     }
 
-    /// Takes a page that is to be freed, and that no parent refers to any more, out of memory, if
-    /// it is there. Its image is saved first if a running checkpoint needs it.
+    /// Removes a page from memory that is to be freed and to which no parent refers.
+    ///
+    /// If the running checkpoint needs its image, saves the image first.
     pub fn drop_unparented(&self, id: u64) -> Result<()> {
         loop {
             let shard = self.table.shard(id);
@@ -242,7 +247,7 @@ impl BufferPool {
             };
             drop(entries);
             let guard = ExclusiveGuard::lock(self, frame);
-            // It may be another page's by now, whose image is none of this call's business.
+            // The frame may hold another page by now; this call must not save that page's image.
             if guard.page().0 != id {
                 continue;
             }
@@ -258,7 +263,7 @@ impl BufferPool {
     }
 }
 
-/// What of a child is not as its parent says; None where all is well.
+/// Returns what in a child contradicts its parent; `None` if nothing does.
 pub(crate) fn mismatch(parent: &Page, at: usize, child: &Page) -> Option<String> {
     let (tree, found) = (get_u32(parent, TREE_ID), get_u32(child, TREE_ID));
     if tree != found {

@@ -1,4 +1,4 @@
-//! How pages come into memory, and leave it: read when they are asked for, read ahead, evicted.
+//! How pages are loaded and evicted: read when a thread needs them, or read ahead.
 #![forbid(unsafe_code)]
 
 pub(crate) mod evict;

@@ -1,12 +1,13 @@
-//! Reading several pages together: those that a cursor will come to, and the leaves of many rows.
+//! Reading several pages together: those that a cursor will need next, and the leaves of many rows.
 //!
-//! Reads are asked for by what a parent refers to. Each takes the pages' entries in the page table
-//! first, as every loader does, *then* looks at the parent: what it still refers to by id nobody else
-//! has or brings. Nobody waits for a read that was asked for ahead, and its errors are nobody's: who
-//! needs the page reads it anew, and gets them.
+//! A request names children of a parent. The thread that serves it first enters load claims for these pages, as every
+//! loader does. It reads the parent only *then*. If the parent still refers to a page by its id, no other thread has
+//! loaded the page or is loading it. No thread waits for a page that is read ahead, and its read errors are dropped:
+//! a thread that needs the page reads it again, and gets the error.
 //!
-//! Leaves that a cursor passes through, and nobody else has used, are the first to go
-//! ([`crate::buffer::scan_victims`]): so a scan of a table larger than the pool leaves in it what was there.
+//! Leaves that were loaded for a cursor become scan victims when a long scan passes them
+//! ([`crate::buffer::scan_victims`]). So a scan of a table larger than the pool does not evict the pages that were in
+//! the pool before.
 
 use std::collections::hash_map::Entry as Slot;
 use std::sync::{Arc, Weak};
@@ -28,23 +29,23 @@ use crate::store::ImageRun;
 use crate::sync::atomic::Ordering;
 use crate::sync::{Condvar, Mutex};
 
-/// How far a cursor has come, and will go.
+/// How far a scan has come, and how far it will go.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ScanExtent<'a> {
-    /// How many leaves it has been at.
+    /// The number of leaves that the scan has passed.
     pub passed: usize,
-    /// Whether it will go on to its end whatever it finds.
+    /// Whether the scan will continue to its end whatever it finds.
     pub whole: bool,
-    /// Where it ends, itself not within, on its way.
+    /// The key before which the scan ends; `None` if the scan has no end.
     pub until: Option<&'a [u8]>,
-    /// The columns of which zone maps spare it a leaf all of whose records are on its way, if any do.
+    /// The columns whose zone maps let the scan skip a leaf that is wholly in its range, if any.
     pub zone_map_columns: Option<&'a [usize]>,
-    /// The columns of which mini-pages spare it a leaf, if any do.
+    /// The columns whose mini-pages let the scan skip a leaf, if any.
     pub mini_page_columns: Option<u64>,
 }
 
 impl ScanExtent<'_> {
-    /// How many leaves are brought together for it: more, the further it has come.
+    /// Returns how many leaves are read together for the scan: more, the further it has come.
     fn leaves(self) -> usize {
         match self.whole {
             true => knobs::read_ahead_pages(),
@@ -52,23 +53,23 @@ impl ScanExtent<'_> {
         }
     }
 
-    /// Whether it passes through more than a pool should keep for it.
+    /// Returns whether the scan has passed so many leaves that the pool should not keep them.
     #[inline]
     pub fn is_long(self) -> bool {
         self.passed >= knobs::leaves_to_pass_through()
     }
 }
 
-/// Entries of the page table that are this thread's to fill; what is left at the end is given up.
+/// This thread's load claims; those left at the drop are released.
 struct LoadClaims<'a> {
     pool: &'a BufferPool,
-    /// What the entries are.
+    /// The claims' entry in the page table.
     claim: Entry,
     ids: SmallVec<[u64; WITHOUT_MEMORY]>,
 }
 
 impl LoadClaims<'_> {
-    /// Ends a claim: the page is in the frame, or nowhere.
+    /// Ends a claim: the page is in the frame, or was not loaded.
     fn end(&mut self, id: u64, frame: Option<FrameId>) {
         self.ids.retain(|claimed| *claimed != id);
         self.pool.end_claim(id, self.claim, frame);
@@ -84,7 +85,7 @@ impl Drop for LoadClaims<'_> {
 }
 
 impl BufferPool {
-    /// Notes that a cursor is at a leaf.
+    /// Notes that a cursor has reached the leaf in a frame.
     #[inline]
     pub fn note_pass(&self, frame: FrameId, extent: ScanExtent<'_>) {
         let state = self.frames.state(frame);
@@ -92,12 +93,12 @@ impl BufferPool {
             return state.note_use();
         }
         if state.passing.swap(false, Ordering::Relaxed) && extent.is_long() {
-            // It was spared so far, lest it should go before the cursor came.
+            // The evictor has spared the leaf so far, so that it stays until the cursor comes.
             self.pass(frame);
         }
     }
 
-    /// Makes a frame's page one of the first to go, unless it is used again.
+    /// Makes a frame's page a scan victim: it is evicted first, unless it is used again.
     pub(crate) fn pass(&self, frame: FrameId) {
         let state = self.frames.state(frame);
         state.used.store(false, Ordering::Relaxed);
@@ -105,14 +106,14 @@ impl BufferPool {
         self.passed.push(frame, page, self.frames.count());
     }
 
-    /// The most pages that one reader may bring at a time, lest few of them fill the pool.
+    /// Returns the most pages that one reader may load at a time, so that a few readers can't fill the pool.
     pub fn most_at_once(&self) -> usize {
         (self.frames.count() / 32).clamp(1, knobs::read_ahead_pages())
     }
 
-    /// Brings the child at `place`, which is not in memory, for a cursor on its way through the leaves,
-    /// and with it those behind; and asks for more when the cursor will soon need it. To be called
-    /// without any latch.
+    /// Loads the child at `place`, which is not in memory, and the leaves that follow it, for a scan.
+    ///
+    /// It also requests further leaves that the scan will soon need. The caller must hold no latch.
     pub fn read_ahead(&self, place: ChildPlace, id: u64, extent: ScanExtent<'_>, forward: bool) {
         let most = self.most_at_once().min(extent.leaves());
         let known = |id: u64| self.table.lock(id).contains_key(&id);
@@ -137,7 +138,7 @@ impl BufferPool {
             }
             return;
         }
-        // What lies with the leaf that the cursor is at it reads itself; the rest others do meanwhile.
+        // This thread reads the run that has the cursor's leaf; reader threads read the other runs meanwhile.
         let mut reads = self.split(group(&children), most);
         let has_it = |read: &Wanted| read.children.iter().any(|(_, child)| *child == id);
         let own = reads.iter().position(has_it).map(|n| reads.swap_remove(n));
@@ -152,7 +153,7 @@ impl BufferPool {
         }
     }
 
-    /// One read for each of the runs in which pages lie.
+    /// Splits a request into one for each run of pages that the store reads with one call.
     fn split(&self, wanted: Wanted, most: usize) -> Vec<Wanted> {
         let ids = wanted.children.iter().map(|(_, id)| PageId(*id));
         let runs = self.store.runs(ids, most);
@@ -168,8 +169,9 @@ impl BufferPool {
         runs.iter().map(of_run).collect()
     }
 
-    /// Of the next `most` children from a place on that are not in memory, as far as the cursor goes, those that
-    /// it needs, and the page that their parent is; `None` when the place has changed.
+    /// Returns the parent's page, and which of the next `most` children that are not in memory the scan needs.
+    ///
+    /// Children behind the scan's end do not count. `None` if the parent has changed since `place` was read.
     fn children_from(
         &self,
         place: ChildPlace,
@@ -192,8 +194,8 @@ impl BufferPool {
         let mut children: Children;
         if forward {
             let last = match extent.until {
-                // A cursor that finds nothing that it may see up to its end goes on behind it, to nodes that do not
-                // take the end.
+                // A cursor that finds no visible record before its end continues behind it, in nodes with no key
+                // below the end. There it needs this leaf only.
                 Some(until)
                     if until <= node.lower_fence()
                         && !is_planted(PlantedFault::ReadAheadBehindEnd) =>
@@ -207,7 +209,7 @@ impl BufferPool {
             };
             children = (place.at..=last).filter_map(away).take(most).collect();
             drop(parent);
-            // The cursor has found that nothing spares it the first; of the last some may be behind its end.
+            // The cursor can't skip its own leaf. The last leaf may have records behind the cursor's end.
             let is_needed =
                 |i: usize, id: u64| i == place.at || !self.is_spared((id, tree), &extent, i < last);
             children.retain(|(i, id)| is_needed(usize::from(*i), *id));
@@ -225,7 +227,7 @@ impl BufferPool {
         Some((parent_page, children))
     }
 
-    /// Whether a cursor on its way, which takes in the `whole` leaf of a tree or a part, can do without it.
+    /// Returns whether a scan can skip a leaf; `whole` says that the leaf is wholly in its range.
     fn is_spared(&self, (id, tree): (u64, u32), extent: &ScanExtent<'_>, whole: bool) -> bool {
         let zone_map_columns = extent.zone_map_columns.filter(|_| whole);
         zone_map_columns.is_some_and(|columns| self.evicted_zone_maps.has(id, tree, columns))
@@ -233,8 +235,9 @@ impl BufferPool {
                 .is_some_and(|columns| self.has_mini_page(id, tree, columns))
     }
 
-    /// Brings the children at these places, which are not in memory, and comes back when they have
-    /// been read. To be called without any latch.
+    /// Loads the children at these places, which are not in memory, and returns when they have been read.
+    ///
+    /// The caller must hold no latch.
     pub fn bring_children(&self, places: impl Iterator<Item = (ChildPlace, u64)>) {
         let most = self.most_at_once();
         let mut groups: Vec<Wanted> = Vec::new();
@@ -284,7 +287,7 @@ impl BufferPool {
         }
         self.requests.more.notify_all();
         self.bring(&own);
-        // Helps while there is something to do.
+        // Serves queued requests, also those of other threads, until its own are done.
         while *done.left.lock() > 0 {
             let request = self.requests.queue.lock().requests.pop_front();
             let Some(request) = request else {
@@ -298,7 +301,7 @@ impl BufferPool {
         }
     }
 
-    /// Asks for a read that nobody waits for.
+    /// Queues a read for which no thread waits.
     fn ask(&self, wanted: Wanted) {
         let mut queue = self.requests.queue.lock();
         if queue.readers == 0 || queue.requests.len() >= knobs::read_ahead_requests() {
@@ -309,7 +312,7 @@ impl BufferPool {
         self.requests.more.notify_one();
     }
 
-    /// Reads what is wanted and neither in memory nor being read.
+    /// Loads the wanted pages that are neither in memory nor being loaded.
     fn bring(&self, wanted: &Wanted) {
         let mut claims = LoadClaims {
             pool: self,
@@ -352,7 +355,7 @@ impl BufferPool {
         });
     }
 
-    /// Which of the wanted pages the parent refers to by their ids.
+    /// Returns which of the wanted pages the parent refers to by their ids.
     fn still_away(&self, wanted: &Wanted) -> SmallVec<[u64; WITHOUT_MEMORY]> {
         let mut away = SmallVec::new();
         if is_planted(PlantedFault::BringUnseen) {
@@ -369,8 +372,8 @@ impl BufferPool {
         let Some(guard) = guard else {
             return away;
         };
-        // What a frame that has no page refers to is out of date: the parent may be in another by now, and there the
-        // child may be in memory, and changed.
+        // The references in a frame without a page are outdated. The parent may be in another frame by now, and its
+        // child may be in memory and changed.
         let state = self.frames.state(wanted.parent);
         let page = match is_planted(PlantedFault::BringByFreedFrame) {
             false => state.holds(),
@@ -383,7 +386,7 @@ impl BufferPool {
         for &(at, id) in &wanted.children {
             let refers =
                 |at: usize| at <= node.count() && swip::child(node.child(at)) == Child::Page(id);
-            // Where it was, unless the node has been split or joined.
+            // The reference is at its old place, unless the node has been split or merged.
             if refers(usize::from(at)) || (0..=node.count()).any(refers) {
                 away.push(id);
             }
@@ -391,8 +394,10 @@ impl BufferPool {
         away
     }
 
-    /// What has become of a page that was being read, with this claim. One that proved to be nobody's to
-    /// read may have become another page meanwhile, whose entry stays.
+    /// Ends the load claim of a page: the page is in the frame, or was not loaded.
+    ///
+    /// If it was not loaded, the page may have been freed, and its id given to a new page. So only an entry that is
+    /// still this claim is removed.
     pub fn end_claim(&self, id: u64, claim: Entry, frame: Option<FrameId>) {
         let shard = self.table.shard(id);
         let mut entries = shard.lock();
@@ -404,7 +409,7 @@ impl BufferPool {
         shard.notify();
     }
 
-    /// Ends the threads that read.
+    /// Ends the reader threads.
     pub fn stop_readers(&self) {
         let mut queue = self.requests.queue.lock();
         queue.stop = true;
@@ -413,7 +418,7 @@ impl BufferPool {
     }
 }
 
-/// Starts the threads that read what is asked for.
+/// Starts the reader threads.
 pub(crate) fn start_readers(
     pool: &Arc<BufferPool>,
 ) -> std::io::Result<Vec<crate::sync::thread::JoinHandle<()>>> {
@@ -430,7 +435,7 @@ pub(crate) fn start_readers(
 }
 
 fn read(pool: &Weak<BufferPool>) {
-    // The pool ends its threads before it goes.
+    // `PoolWithThreads` joins its threads before it drops the pool.
     let Some(pool) = pool.upgrade() else {
         return;
     };

@@ -1,4 +1,4 @@
-//! A descent needs a frame for each node from the root to the leaf, all at once.
+//! Descents need a frame for each node from the root to the leaf, all at once.
 
 use super::reuse::{key, tree_on};
 use std::sync::atomic::Ordering;
@@ -11,7 +11,7 @@ use crate::tree::{LeafImage, Position, Tree};
 /// Nodes from the root to a leaf.
 const WAY: usize = 3;
 
-/// Takes all frames but some for new pages, which are not written yet; each has so many pins.
+/// Takes all but `but` frames for new pages, which are not written yet; each page has `pins` pins.
 fn take_frames(pool: &PoolWithThreads, but: usize, pins: u32) {
     let pool = pool.buffer_pool();
     while pool.free_count() > but {
@@ -29,7 +29,7 @@ fn get(tree: &Tree) -> Result<bool> {
     tree.read(&key(7), |value, _| value.is_some())
 }
 
-/// Leaves are read ahead of it.
+/// Reads as the first of a scan, so that the tree reads leaves ahead.
 fn scan(tree: &Tree) -> Result<bool> {
     let mut image = LeafImage::new();
     image.set_end(Some(&key(1_500)));
@@ -69,12 +69,12 @@ fn a_descent_with_too_few_frames_beside_pinned_pages_is_an_error() {
             let (pool, tree) = tree_on(os.clone());
             pool.buffer_pool().set_waits(1);
             take_frames(&pool, frames, 1);
-            // Other nodes of the tree are in their place, and were used last.
+            // Other nodes of the tree are in their frames, and were used last.
             for other in [1_999, 1_000, 500].into_iter().filter(|_| frames >= WAY) {
                 assert!(tree.read(&key(other), |value, _| value.is_some()).unwrap());
             }
             pool.buffer_pool().hand.store(hand, Ordering::Relaxed);
-            // Who reads so much for one record comes to no end.
+            // A descent that reads so often for one record would never end.
             os.fail(FaultOn::Read, 400, std::io::ErrorKind::Other);
             match get(&tree) {
                 Ok(found) => assert!(found && frames >= WAY, "{frames} frames"),
@@ -87,7 +87,7 @@ fn a_descent_with_too_few_frames_beside_pinned_pages_is_an_error() {
     }
 }
 
-/// They bring their nodes in each other's place.
+/// Their nodes evict one another.
 #[test]
 fn two_descents_with_frames_for_one_come_to_an_end() {
     for frames in WAY..2 * WAY {

@@ -1,4 +1,4 @@
-//! What the pool promises.
+//! Tests of the pool.
 
 mod descent;
 mod pool;

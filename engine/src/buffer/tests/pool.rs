@@ -12,13 +12,12 @@ use crate::os::simulated::{FaultOn, SimulatedOs};
 use crate::store::Store;
 use crate::tree::{RecordEdit, Tree};
 
-/// Pages of a test: under Miri, where one that comes or goes takes long, a few more than
-/// the pool has room for.
+/// Pages of a test; under Miri, where loading and evicting is slow, a few more than the pool has frames.
 const PAGES: usize = if cfg!(miri) { 84 } else { 500 };
 const THREADS: usize = if cfg!(miri) { 2 } else { 4 };
-/// How many of them each thread reads.
+/// Pages that each thread reads.
 const READS: usize = if cfg!(miri) { 12 } else { 1_500 };
-/// How many it changes.
+/// Changes that each thread makes.
 const CHANGES: usize = if cfg!(miri) { 12 } else { 2_000 };
 
 fn pool(frames: usize) -> (SimulatedOs, Arc<PoolWithThreads>) {
@@ -50,8 +49,8 @@ fn too_small_a_pool_is_refused() {
     assert!(matches!(pool, Err(Error::Invalid(text)) if text.contains("1048576")));
 }
 
-/// A page's number can be given to another page while somebody finds out that the read he was asked for
-/// is nobody's any more.
+/// While a thread finds out that the page that it claimed is not to be read, the page's number may be given to
+/// another page.
 #[test]
 fn a_read_that_is_given_up_leaves_the_entry_of_another_page_alone() {
     let (_os, with_threads) = pool(MIN_FRAMES);
@@ -76,7 +75,7 @@ fn a_read_that_is_given_up_leaves_the_entry_of_another_page_alone() {
 fn pages_without_parents_come_back_as_they_were() {
     let (_os, pool) = pool(MIN_FRAMES);
     let ids: Vec<PageId> = (0..PAGES as u64).map(|i| undo_page(&pool, i)).collect();
-    // The pool's thread may just have evicted some, and not counted them yet.
+    // The provider may just have evicted some, and not counted them yet.
     assert!(pool.stats().evictions >= (PAGES - MIN_FRAMES - 16) as u64);
     std::thread::scope(|scope| {
         for thread in 0..THREADS {
@@ -95,7 +94,7 @@ fn pages_without_parents_come_back_as_they_were() {
         pool.free(id).unwrap();
     }
     assert_eq!(pool.store().pages().count(), 0);
-    // The pool's thread may be about to give one back.
+    // The provider may be about to release one.
     let given_back = (0..10_000).any(|_| {
         std::thread::sleep(std::time::Duration::from_millis(1));
         pool.stats().free == MIN_FRAMES as u64
@@ -132,7 +131,7 @@ fn changes_by_many_threads_add_up() {
 #[test]
 fn when_every_frame_is_held_a_call_fails_instead_of_hanging() {
     if crate::knobs::SHAKEN {
-        // It counts what production's numbers make of it.
+        // The test counts results of the knobs' default values.
         return;
     }
     let (_os, pool) = pool(MIN_FRAMES);
@@ -175,7 +174,7 @@ fn a_full_disk_fails_changes_and_loses_none() {
     let tree = Tree::create(&pool, TreeId(1)).unwrap();
     os.set_capacity(Some(os.used() + 300 * 1024));
     let mut random = 1u64;
-    // Values that don't compress, until nothing can be evicted any more.
+    // Values that don't compress, until the pool can evict nothing more.
     let mut fill = |key: u32| {
         tree.modify(&key.to_be_bytes(), 1000, 1, |_, new| {
             while new.len() < 1000 {
@@ -225,7 +224,7 @@ fn a_failed_read_is_an_error_and_can_be_tried_again() {
     }
 }
 
-/// Pages whose checksum is right, but which say something that can't be.
+/// Pages with a right checksum and impossible contents.
 #[test]
 fn damaged_nodes_are_found_when_they_are_read() {
     for (what, offset, byte) in [
@@ -275,7 +274,7 @@ fn damaged_nodes_are_found_when_they_are_read() {
                 Err(other) => panic!("{what}: {other}"),
             }
         }
-        // A changed head of one record misleads a search, which no check of bounds can find.
+        // A changed head of one record misleads a search; no check of bounds can find this.
         if what != "first slot" {
             assert!(errors >= 5, "{what}: {errors} errors");
         }

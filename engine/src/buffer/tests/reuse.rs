@@ -1,5 +1,7 @@
-//! Frames that have become another's between a look without a latch and the latch: free ones, and ones of
-//! mini-pages, whose bytes may look like those of a node. And pages that wrong pointers bring a second time.
+//! Frames that get another page between a read without a latch and the latch.
+//!
+//! They are free frames, and frames of mini-pages, with bytes that may look like those of a node. Also pages that a
+//! wrong pointer loads a second time.
 
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -25,7 +27,7 @@ fn tree() -> (Arc<PoolWithThreads>, Tree) {
     tree_on(SimulatedOs::new(1))
 }
 
-/// A tree of three levels, none of them in memory, in a pool whose pages go when the test says so.
+/// Makes a tree of three levels, none of it in memory, in a pool that evicts pages only when the test asks.
 pub(super) fn tree_on(os: SimulatedOs) -> (Arc<PoolWithThreads>, Tree) {
     let store = Store::create(Arc::new(os), Path::new("/db")).unwrap();
     let pool = PoolWithThreads::without_thread(MIN_FRAMES * PAGE_SIZE, Arc::new(store)).unwrap();
@@ -37,7 +39,7 @@ pub(super) fn tree_on(os: SimulatedOs) -> (Arc<PoolWithThreads>, Tree) {
     (pool, tree)
 }
 
-/// Neighbours have a long prefix in common, others little: so separators are long, and inner nodes many.
+/// Makes a key: neighbours share a long prefix, others little, so that separators are long and inner nodes many.
 pub(super) fn key(n: u32) -> Vec<u8> {
     let group = n / 50;
     let mut key = group.to_be_bytes().to_vec();
@@ -59,7 +61,7 @@ fn get(tree: &Tree, n: u32) -> Option<u8> {
     tree.read(&key(n), first).unwrap()
 }
 
-/// A key's leaf, which is not in memory; the nodes above it are from now on.
+/// Returns a key's leaf, which is not in memory; the nodes above it are in memory afterwards.
 fn away(tree: &Tree, n: u32) -> LeafNotResident {
     let hint = tree.find_leaf(&key(n), &LeafLayoutHint::default()).unwrap();
     hint.away().unwrap()
@@ -74,7 +76,7 @@ fn evict(pool: &BufferPool, frame: FrameId) {
     assert!(pool.evict(frame, page).unwrap());
 }
 
-/// The frames of pages of a kind that have a parent in memory.
+/// Returns the frames of pages of a kind that have a parent in memory.
 fn children(pool: &BufferPool, kind: PageKind) -> Vec<FrameId> {
     let is_one = |frame: &FrameId| {
         pool.frames.state(*frame).parent.load(Ordering::Relaxed) != NO_FRAME
@@ -83,13 +85,14 @@ fn children(pool: &BufferPool, kind: PageKind) -> Vec<FrameId> {
     (0..pool.frames.count() as FrameId).filter(is_one).collect()
 }
 
-/// A new frame full of copies, the first of which begins so that the frame looks like that of an inner node with more
-/// children than a page has room for.
+/// Fills a new frame with mini-pages.
+///
+/// The first one begins so that the frame looks like an inner node with more children than a page can have.
 fn copies_like_a_node(pool: &BufferPool) -> FrameId {
     let mut copy = vec![0x7f; knobs::longest_mini_page()];
     copy[..2].copy_from_slice(&[PageKind::Inner as u8, 0]);
     let (filling, _) = pool.place_copy(1, &copy).unwrap();
-    // The numbers of a frame and of three copies take the rest.
+    // The headers of the frame and of three mini-pages take the rest.
     for len in [
         knobs::longest_mini_page(),
         PAGE_SIZE - 2 * knobs::longest_mini_page() - 40,
@@ -135,7 +138,7 @@ fn a_leaf_that_is_in_memory_and_changed_is_not_brought_again_by_what_its_parents
     let pool = pool.buffer_pool();
     let leaf = away(&tree, 0);
     let parent = children(pool, PageKind::Inner);
-    // Others go after the parent, and so their frames are taken before its own is.
+    // Other nodes are evicted after the parent, so their frames are reused before its own.
     for n in [ROWS / 3, ROWS / 2, ROWS - 1] {
         away(&tree, n);
     }
@@ -167,7 +170,7 @@ fn nothing_is_brought_by_a_frame_of_copies_that_was_the_parents() {
     assert_eq!(get(&tree, 0), Some(1));
 }
 
-/// A copy that nobody asked for is not worth a wait.
+/// A thread must not wait in order to keep a mini-page.
 #[test]
 fn no_frame_is_waited_for_to_keep_a_copy() {
     let store = Store::create(Arc::new(SimulatedOs::new(1)), Path::new("/db")).unwrap();
@@ -203,7 +206,7 @@ fn a_copy_whose_frame_has_gone_before_it_is_known_is_not_kept() {
     assert!(!pool.has_mini_page(page, 1, 1));
 }
 
-/// The frame of the one leaf that is in memory, which has row 0, and its page.
+/// Returns the frame and the page of the only leaf in memory, which has row 0.
 fn only_leaf(pool: &BufferPool, tree: &Tree) -> (FrameId, u64) {
     assert_eq!(get(tree, 0), Some(1));
     let leaves = children(pool, PageKind::Leaf);
@@ -211,7 +214,7 @@ fn only_leaf(pool: &BufferPool, tree: &Tree) -> (FrameId, u64) {
     (leaves[0], pool.frames.state(leaves[0]).holds().unwrap())
 }
 
-/// A copy of the leaf has been brought, as old as its image. Whatever leaves memory now, the change is not lost.
+/// Checks that no eviction loses a change of a leaf of which the pool has a second copy, as old as its image.
 fn keeps_its_change(pool: &BufferPool, tree: &Tree, (frame, page): (FrameId, u64)) {
     put(tree, 0, 2);
     pool.evict(frame, page).unwrap();
@@ -260,7 +263,7 @@ fn a_trees_page_is_not_changed_where_a_wrong_undo_pointer_leads() {
     assert!(pool.resident_shared(page).is_none());
 }
 
-/// Another tree's parent may be damaged, and name the leaf.
+/// A damaged parent of another tree may name the leaf.
 #[test]
 fn a_copy_is_one_trees() {
     let (pool, tree) = tree();

@@ -1,8 +1,8 @@
-//! Pages, undo and records that can't be read or make no sense: they keep nothing else from being opened.
+//! Damaged or unreadable pages, undo and records: they keep no other table from being opened.
 
 use super::*;
 
-/// Lets a table's definition in the catalog make no sense.
+/// Damages a table's definition in the catalog.
 fn garble_definition(db: &Database, id: TableId) {
     let mut key = [0; 6];
     key[..4].copy_from_slice(&id.0.to_be_bytes());
@@ -38,7 +38,7 @@ fn a_table_whose_definition_makes_no_sense_goes_where_the_log_drops_it() {
     assert_eq!(count(&open(&os)), 3);
 }
 
-/// Nothing is known of the table but its changes, which whoever repairs it needs.
+/// Only the changes of the table are known; a repair of the table needs them.
 #[test]
 fn what_is_prepared_in_a_table_whose_definition_makes_no_sense_is_kept() {
     let os = SimulatedOs::new(9);
@@ -68,7 +68,7 @@ fn what_is_prepared_in_a_table_whose_definition_makes_no_sense_is_kept() {
     assert_eq!(kept.changes.len(), 2);
 }
 
-/// Nobody knows which tables it has changed, but for its records there.
+/// Only its records in the tables show which tables it has changed.
 #[test]
 fn tables_with_records_of_a_transaction_whose_undo_is_damaged_are_quarantined() {
     let os = SimulatedOs::new(11);
@@ -128,7 +128,7 @@ fn only_t_is_quarantined(db: &Database) {
     assert_eq!(db.table("other").unwrap().estimate_rows(), 1);
 }
 
-/// A bad sector: each read of it fails, where bad bytes would be read, and told by their checksum.
+/// A bad sector: each read of it fails; with damaged bytes, the read would succeed and the checksum show the damage.
 #[test]
 fn a_page_that_can_never_be_read_counts_as_damaged_where_the_program_says_so() {
     let os = SimulatedOs::new(19);
@@ -161,13 +161,13 @@ fn a_page_that_can_never_be_read_counts_as_damaged_where_the_program_says_so() {
     };
     let refused = opened(false).map(drop);
     assert!(matches!(refused, Err(Error::Io { .. })), "{refused:?}");
-    // Once it is quarantined, nobody needs that page any more.
+    // Once the table is quarantined, no opening needs that page.
     for unreadable_is_damage in [true, false] {
         only_t_is_quarantined(&opened(unreadable_is_damage).unwrap());
     }
 }
 
-/// Its checksum is right: a fault of the program has written it, and would be in the way of each opening.
+/// Its checksum is right, as after a fault of the program: it would make each opening fail.
 #[test]
 fn undo_that_makes_no_sense_keeps_no_other_table_closed() {
     let os = SimulatedOs::new(17);
@@ -203,7 +203,7 @@ fn undo_that_makes_no_sense_keeps_no_other_table_closed() {
     }
 }
 
-/// The same of a record of which the log has a change.
+/// The same for a damaged record of which the log has a change.
 #[test]
 fn a_record_that_makes_no_sense_keeps_no_other_table_closed() {
     let os = SimulatedOs::new(23);
@@ -240,11 +240,11 @@ fn a_record_that_makes_no_sense_keeps_no_other_table_closed() {
     }
 }
 
-/// Each with a checksum that is right.
+/// Each record has a right checksum.
 #[test]
 fn a_record_of_the_log_that_no_opening_can_read_is_found_by_a_check() {
     let newer: &[u8] = &[9, 1];
-    // Of transaction number 1, with an operation that there is not.
+    // Of transaction number 1, with an operation that does not exist.
     let changes: &[u8] = &[1, 9];
     let records = [
         (KIND_DDL, newer),

@@ -1,9 +1,9 @@
-//! Transactions that run for long: what they make of the log, and of the next opening.
+//! Transactions that run for long: their effect on the log, and on the next opening.
 
 use super::*;
 use crate::checkpoint::{CheckpointSource, OpenWork};
 
-/// Rows of one statement: several parts of redo.
+/// Rows of one statement, which need several parts of redo.
 const MANY: u64 = 60_000;
 const LIMIT: u64 = 1 << 20;
 
@@ -17,7 +17,7 @@ fn open_with_short_segments(os: &SimulatedOs) -> Database {
     Database::open_on(Arc::new(os.clone()), "/db", options).unwrap()
 }
 
-/// A disk, and a database with a table that keeps little log for a transaction.
+/// A disk, and a database with a table; the database keeps little log for a transaction.
 fn limited(seed: u64) -> (SimulatedOs, Database) {
     let os = SimulatedOs::new(seed);
     let db = open_with_short_segments(&os);
@@ -25,7 +25,7 @@ fn limited(seed: u64) -> (SimulatedOs, Database) {
     (os, db)
 }
 
-/// A disk, and a database with a table that keeps as much log as it is.
+/// A disk, and a database with a table; the database keeps any amount of log.
 fn unlimited(seed: u64) -> (SimulatedOs, Arc<Database>) {
     let os = SimulatedOs::new(seed);
     let db = open(&os);
@@ -33,7 +33,7 @@ fn unlimited(seed: u64) -> (SimulatedOs, Arc<Database>) {
     (os, db)
 }
 
-/// A prepared transaction of these rows.
+/// A prepared transaction with these rows.
 fn prepared(db: &Database, ids: Range<u64>, number: u8) -> (Xid, Transaction) {
     let xid = Xid::new(1, b"global", &[number]).unwrap();
     let mut txn = insert(db, ids);
@@ -41,7 +41,7 @@ fn prepared(db: &Database, ids: Range<u64>, number: u8) -> (Xid, Transaction) {
     (xid, txn)
 }
 
-/// More log than is kept for a transaction, of others.
+/// Makes other transactions log more than the database keeps for one.
 fn log_much(db: &Database) {
     log_much_from(db, 1_000_000);
 }
@@ -74,7 +74,7 @@ fn a_transaction_for_which_the_log_gets_too_long_is_rolled_back_and_the_log_gets
     );
     assert!(matches!(long.commit(), Err(Error::LogLimit { .. })));
     long.rollback().unwrap();
-    // It is as good as new.
+    // The object can be used like a new one.
     long.insert(&table, &[Value::UInt(0)]).unwrap();
     long.commit().unwrap();
     let os = os.crash_with(Loss::Nothing, 0);
@@ -89,7 +89,7 @@ fn what_the_log_does_not_have_any_more_is_not_committed() {
     log_much(&db);
     db.checkpoint().unwrap();
     let others = count(&db);
-    // It has come to its end before: nothing but the commit can tell it.
+    // The transaction has made all its changes before: only the commit can report the error.
     let committed = long.commit();
     let os = os.crash_with(Loss::Nothing, 0);
     drop((long, db));
@@ -127,7 +127,7 @@ fn the_log_is_kept_for_what_is_going_to_be_prepared() {
     db.checkpoint().unwrap();
     let others = count(&db);
     long.commit().unwrap();
-    // The next one of the same object is as others are.
+    // The limit holds again for the next transaction of the same object.
     let table = db.table("t").unwrap();
     for id in MANY..2 * MANY {
         long.insert(&table, &[Value::UInt(id)]).unwrap();
@@ -187,7 +187,7 @@ fn small_transactions_are_not_counted_one_by_one() {
 #[test]
 fn the_time_of_a_recovery_counts_what_ran_at_the_checkpoint_and_what_was_logged_before_it() {
     if knobs::SHAKEN {
-        // It counts what production's numbers make of it.
+        // The figures hold only for production's numbers.
         return;
     }
     let (os, db) = unlimited(33);
@@ -198,7 +198,7 @@ fn the_time_of_a_recovery_counts_what_ran_at_the_checkpoint_and_what_was_logged_
     let much = Duration::from_nanos(600 * MANY);
 
     let mut long = insert(&db, 0..MANY);
-    // None of it is in the checkpoint, and without a commit none is made again.
+    // The checkpoint has none of its changes, and without a commit an opening repeats none.
     let (work, time) = expected();
     assert_eq!(work.undo.records, 0);
     assert!(work.log_replayed < little, "{work:?}");
@@ -209,7 +209,7 @@ fn the_time_of_a_recovery_counts_what_ran_at_the_checkpoint_and_what_was_logged_
     let logged = work.kept_log;
     assert!(logged > 5 * MANY, "{work:?}");
     assert_eq!((work.undo.records, work.running), (MANY, work.undo));
-    // Once a leaf, about.
+    // About once per leaf.
     assert!(
         (10..MANY / 10).contains(&work.undo.leaves) && work.undo.bytes > 5 * MANY,
         "{work:?}"
@@ -222,7 +222,7 @@ fn the_time_of_a_recovery_counts_what_ran_at_the_checkpoint_and_what_was_logged_
     assert!(work.log_again + little > logged, "{work:?}");
     assert_eq!((work.undo.records, work.kept_log), (MANY, 0));
     assert!(both > rollback);
-    // An opening has to do as much.
+    // An opening has to do this work.
     let after = os.crash_with(Loss::Nothing, 0);
     let opened = open(&after);
     assert_eq!(count(&opened), MANY);
@@ -233,7 +233,7 @@ fn the_time_of_a_recovery_counts_what_ran_at_the_checkpoint_and_what_was_logged_
     assert!(work.log_read < little, "{work:?}");
     assert!(time < nothing + much, "{time:?}");
 
-    // What is rolled back is not made again, but was running at the checkpoint.
+    // A transaction that was rolled back is not repeated, but was running at the checkpoint.
     let mut long = insert(&db, MANY..2 * MANY);
     db.checkpoint().unwrap();
     long.rollback().unwrap();

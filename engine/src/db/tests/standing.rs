@@ -1,4 +1,4 @@
-//! Prepared transactions that the log has under their old numbers alone, where what they changed is gone by then.
+//! Prepared transactions that the log has only under their old numbers, and whose changed tables are gone by then.
 
 use super::*;
 
@@ -28,8 +28,10 @@ fn rows_of(db: &Database, name: &str) -> u64 {
     rows
 }
 
-/// A database after a crash, on a disk with next to no room, in which a transaction is prepared that has put three rows
-/// into `t` and three into `name`; where that had its root; and how many other rows `t` has.
+/// A database after a crash, on a disk with almost no space, with a prepared transaction.
+///
+/// The transaction has put three rows into `t` and three into `name`. Also returns the place of the root of `name`, and
+/// the number of other rows in `t`.
 fn crashed_on_a_full_disk(name: &str, xid: &Xid) -> (SimulatedOs, u64, u64) {
     let os = SimulatedOs::new(21);
     let db = open_ending(&os);
@@ -72,7 +74,7 @@ fn a_table_that_was_emptied_gets_no_row_of_a_transaction_that_stands() {
     let mut txn = db.begin(Isolation::ReadCommitted);
     txn.insert(&other, &[Value::UInt(9)]).unwrap();
     txn.commit().unwrap();
-    // What empties the table stands in the log before the checkpoint then.
+    // The log has the truncate before the checkpoint then.
     db.checkpoint().unwrap();
     let undecided = full.crash_with(Loss::Nothing, 0);
     db.commit_prepared(&xid).unwrap();

@@ -1,16 +1,17 @@
-//! The lock table: explicit row locks, and the queues of those who wait.
+//! The lock table: explicit row locks, and the queues of the transactions that wait for rows.
 //!
-//! Most row locks stand nowhere but in the row: its version header names the running writer.
-//! Only two things make an entry here: a lock without a write (`SELECT … FOR UPDATE`), and a
-//! transaction that waits, which first writes the running writer in as holder. A row's entry has
-//! holders and a first-in-first-out queue; whoever ends grants to the front of the queue.
+//! Most row locks are only in the row: its version header names the running writer. Only two cases make an entry
+//! here: a lock without a write (`SELECT … FOR UPDATE`), and a transaction that waits, which first enters the running
+//! writer as holder. A row's entry has holders and a first-in-first-out queue. A holder that ends grants the row to
+//! the front of the queue.
 //!
-//! Who has locked very many rows has no entry for each: ranges of keys stand for them, which hold the rows between them,
-//! too (lock escalation: Gray, Lorie, Putzolu, Traiger, "Granularity of locks in a shared data base", 1975).
+//! A transaction that has locked very many rows has no entry for each. Ranges of keys replace the entries, and also
+//! lock the rows between (lock escalation: Gray, Lorie, Putzolu, Traiger, "Granularity of locks in a shared data
+//! base", 1975).
 //!
-//! Order of latches and mutexes: leaf latch → shard → shard of ranges → a running transaction's rows → its wait slot. An explicit
-//! lock is entered with the row's leaf latched shared; a writer looks here with the leaf latched
-//! exclusively. So the leaf latch decides which of the two came first. See `docs/locking.md`.
+//! Order of latches and mutexes: leaf latch → shard → shard of ranges → a running transaction's rows → its wait slot.
+//! A transaction enters an explicit lock with the row's leaf latched shared. A writer looks here with the leaf
+//! latched exclusively. So the leaf latch decides which of the two came first. See `docs/locking.md`.
 
 mod names;
 #[cfg(test)]
@@ -48,7 +49,7 @@ pub(crate) struct Shard {
 }
 
 impl Shard {
-    /// An entry has been removed, under the mutex.
+    /// Counts an entry's removal, which took place under the mutex.
     pub fn entry_gone(&self) {
         self.count.fetch_sub(1, Ordering::Relaxed);
     }
@@ -57,30 +58,31 @@ impl Shard {
 /// See the module's text.
 pub(crate) struct LockTable {
     shards: Box<[CachePadded<Shard>]>,
-    /// Rows that are locked without an entry of their own. Who comes to hold a row asks here under the mutex of the
-    /// row's shard.
+    /// Rows that are locked without an entry of their own.
+    ///
+    /// A thread that makes a transaction a holder of a row looks here under the mutex of the row's shard.
     escalated: RangeTable,
     /// Names that are locked without an entry (`txn/waiting/name_lock.rs`).
     pub(crate) names: RangeTable,
-    /// Who has so many entries gets ranges for further rows and names.
+    /// The number of entries from which on a transaction gets ranges for further rows and names.
     pub(crate) escalates_at: usize,
 }
 
-/// How a row came to be locked, for the one who asked.
+/// The lock on a row that a transaction held before its request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Taken {
     /// It held nothing of the row.
     Newly(Row),
-    /// It had an entry already, if perhaps a weaker one.
+    /// It had an entry, perhaps a weaker one, or a range that covers the row.
     Before,
 }
 
-/// Whether a writer may write a row.
+/// The answer to a writer that wants to write a row.
 pub(crate) enum Admitted {
     Yes,
-    /// Others hold or await the row.
+    /// Other transactions hold or await the row.
     BehindHolders,
-    /// Others hold ranges around the row.
+    /// Other transactions hold ranges around the row.
     BehindRanges(Holders),
 }
 
@@ -103,7 +105,7 @@ impl LockTable {
         &self.shards[(row.0 >> 32) as usize % knobs::lock_shards()]
     }
 
-    /// Locks a name that is no row's, where nothing is in the way.
+    /// Locks a name that is not a row's; returns false if other transactions hold or await it.
     pub fn try_lock(
         &self,
         row: Row,
@@ -115,11 +117,12 @@ impl LockTable {
         Self::take(shard, &mut shard.rows.lock(), row, name, who, mode).is_some()
     }
 
-    /// Locks a row where nothing is in the way, and says whether the lock is a new one. Called with the row's leaf
-    /// latched shared, after the record was seen to have no other running writer.
+    /// Locks a row if nothing is in the way, and returns what `who` held of it before.
+    ///
+    /// The caller has the row's leaf latched shared, and has seen that the record has no other running writer.
     ///
     /// # Errors
-    /// Who holds ranges that are in the way; none: others hold or await the row itself.
+    /// The holders of ranges that are in the way; an empty list if others hold or await the row itself.
     pub fn try_take(
         &self,
         tree: TreeId,
@@ -134,7 +137,7 @@ impl LockTable {
         if !holders.is_empty() {
             return Err(holders);
         }
-        // Nobody holds or awaits it, but for ranges: one of its own is as good as an entry.
+        // Without an entry no transaction waits for the row or holds it by itself. An own range counts like an entry.
         if self.escalated.covers(tree, key, who, mode) && !rows.contains_key(&row) {
             return Ok(Taken::Before);
         }
@@ -159,11 +162,12 @@ impl LockTable {
                 mode: held, ranged, ..
             } = queue.holders[own];
             if held == mode || mode == LockMode::Shared {
-                // For a range around the row it may stand beside one that has the row for itself.
+                // As holder of a range around the row, it may be listed beside a transaction that holds the row
+                // exclusively.
                 let excluded = (held == LockMode::Shared || ranged)
                     && !queue.compatible(who, mode)
                     && !is_planted(PlantedFault::ShareExclusive);
-                // Who only shares it goes on holding the rest for the range.
+                // If `who` only shares the row, it keeps its exclusive hold for the range alone.
                 if held == mode || is_planted(PlantedFault::HoldRangesAsRows) {
                     queue.holders[own].ranged &= excluded;
                 }
@@ -189,7 +193,8 @@ impl LockTable {
         Some(Taken::Newly(row))
     }
 
-    /// A row that `who` has locked gets a range instead of an entry, where `who` has many, and nobody waits for this one.
+    /// Replaces the entry of a row that `who` has locked by a range, if `who` has many entries and no transaction
+    /// waits for the row.
     pub fn escalate(&self, tree: TreeId, key: &[u8], who: &Arc<RunningTransaction>) {
         if who.held_rows() < self.escalates_at {
             return;
@@ -214,7 +219,7 @@ impl LockTable {
         queue.holders.remove(own);
         if queue.is_empty() {
             occupied.remove();
-            // Who sees that there is no entry sees the range.
+            // A thread that sees that the entry is gone also sees the range.
             let order = match is_planted(PlantedFault::UnorderedEscalation) {
                 true => Ordering::Relaxed,
                 false => Ordering::Release,
@@ -224,24 +229,26 @@ impl LockTable {
         who.forget(row);
     }
 
-    /// Gives up what `who` has locked in a tree without entries.
+    /// Releases what `who` has locked in a tree without entries.
     pub fn release_escalated(&self, tree: TreeId, who: &Arc<RunningTransaction>) {
         self.escalated.release(tree, who);
         self.names.release(tree, who);
     }
 
-    /// Whether `who` has an entry for the row.
+    /// Returns whether `who` has an entry for the row.
     pub fn holds(&self, row: Row, who: &Arc<RunningTransaction>) -> bool {
         let rows = self.shard(row).rows.lock();
         rows.get(&row)
             .is_some_and(|queue| queue.position(who).is_some())
     }
 
-    /// Whether other transactions hold or await the row. Called by a writer with the row's
-    /// leaf latched exclusively, after it saw that no other running writer's version stands there.
+    /// Returns whether a writer may write the row, or which transactions are in its way.
     ///
-    /// With `give_up`, an own lock that nobody waits for goes: the row's header holds it from now
-    /// on. Another becomes exclusive. (A rollback to a savepoint makes the entry again: [`LockTable::hold`].)
+    /// The writer has the row's leaf latched exclusively, and has seen no version of another running writer there.
+    ///
+    /// With `give_up`, an own lock for which no transaction waits is dropped, because the row's header holds the row
+    /// from then on. Otherwise an own lock becomes exclusive. (A rollback to a savepoint makes the entry again:
+    /// [`LockTable::hold`].)
     pub fn admits_writer(
         &self,
         tree: TreeId,
@@ -251,8 +258,9 @@ impl LockTable {
     ) -> Admitted {
         let row = Row::new(tree, key);
         let shard = self.shard(row);
-        // The leaf latch orders this load after the lock of whoever had the leaf before. An entry that has become a
-        // range is looked for as an entry first, or under the mutex, under which it becomes one.
+        // The leaf latch orders this load after the locks that others took with the leaf latched before. If an entry
+        // has become a range, this thread sees the range: it either sees that the entry is gone, or looks under the
+        // mutex that guards the change.
         let entries = shard.count.load(Ordering::Acquire) != 0;
         let mut rows = entries.then(|| shard.rows.lock());
         let holders = self.escalated.holders(tree, key, who, LockMode::Exclusive);
@@ -279,14 +287,15 @@ impl LockTable {
             shard.entry_gone();
             who.forget(row);
         } else if !is_planted(PlantedFault::SharedWriter) {
-            // Those who wait to share the row must not come to do so beside its writer.
+            // A transaction that waits to share the row must not come to share it with its writer.
             queue.holders[own].hold(LockMode::Exclusive);
         }
         Admitted::Yes
     }
 
-    /// Makes `who` an exclusive holder, which it is by the row's header so far. Called with the
-    /// row's leaf latched exclusively, before the header is taken back.
+    /// Makes `who`, which holds the row by its header, an exclusive holder in the table.
+    ///
+    /// The caller has the row's leaf latched exclusively, and takes the header back afterwards.
     pub fn hold(&self, tree: TreeId, key: &[u8], who: &Arc<RunningTransaction>) {
         let row = Row::new(tree, key);
         let shard = self.shard(row);
@@ -313,8 +322,10 @@ impl LockTable {
         }
     }
 
-    /// Takes a place in the row's queue. `writer` is the running writer seen in the row's header,
-    /// which becomes a holder in the entry; `None` when the entry's holders were in the way.
+    /// Takes a place in the row's queue.
+    ///
+    /// `writer` is the running writer in the row's header, which becomes a holder in the entry; `None` if the entry's
+    /// holders were in the way.
     pub fn enqueue(
         &self,
         row: Row,
@@ -340,8 +351,9 @@ impl LockTable {
         outcome
     }
 
-    /// Takes a place in the row's queue behind transactions that hold a range around it, which
-    /// become holders of the row.
+    /// Takes a place in the row's queue behind transactions that hold a range around the row.
+    ///
+    /// These become holders of the row.
     pub fn enqueue_behind(
         &self,
         row: Row,
@@ -359,7 +371,7 @@ impl LockTable {
         let mut entered = false;
         for (holder, holds) in holders {
             match queue.position(holder) {
-                // One that has ended by now is in nobody's way.
+                // An ended transaction excludes no other.
                 None => entered |= queue.enter(row, holder, *holds, true),
                 Some(at) if *holds == LockMode::Exclusive => queue.holders[at].excludes_for_range(),
                 Some(_) => {}
@@ -375,7 +387,9 @@ impl LockTable {
         outcome
     }
 
-    /// Leaves the row's queue (late, killed, chosen as victim). Whether the lock was granted first.
+    /// Leaves the row's queue after a timeout, a kill or the choice as victim.
+    ///
+    /// Returns true if the lock had been granted before.
     pub fn leave(&self, row: Row, who: &Arc<RunningTransaction>) -> bool {
         let shard = self.shard(row);
         let mut rows = shard.rows.lock();
@@ -402,12 +416,13 @@ impl LockTable {
         false
     }
 
-    /// The row's header names `who` no more, which goes on. Others that wait for it there get the row, where `who` has
-    /// not locked it otherwise.
+    /// Called when the row's header does not name `who` any more, while `who` runs on.
+    ///
+    /// If `who` holds the row only by the header, the waiters get the row.
     pub fn header_gone(&self, tree: TreeId, key: &[u8], who: &Arc<RunningTransaction>) {
         let row = Row::new(tree, key);
         let shard = self.shard(row);
-        // Who comes to wait from now on finds another header.
+        // A transaction that comes to wait after this point finds another header.
         if shard.count.load(Ordering::Acquire) == 0 {
             return;
         }
@@ -420,12 +435,12 @@ impl LockTable {
         }
     }
 
-    /// Gives a held row back and grants it to the front of the queue.
+    /// Releases a held row, and grants it to the front of the queue.
     pub fn release(&self, row: Row, who: &Arc<RunningTransaction>) {
         self.give_back(row, who, false);
     }
 
-    /// As [`LockTable::release`], before `who` ends: it goes on without the row.
+    /// Like [`LockTable::release`], for a transaction that goes on without the row.
     pub fn release_early(&self, row: Row, who: &Arc<RunningTransaction>) {
         self.give_back(row, who, true);
     }
@@ -453,9 +468,10 @@ impl LockTable {
         granted.wake();
     }
 
-    /// Whom `who` waits for in the queue of `row`: its holders. (Those ahead in the queue wait for
-    /// the same holders, so a circle through them is a circle through a holder too.) Empty when
-    /// it does not wait there any more.
+    /// The holders of `row`, for which `who` waits in the row's queue.
+    ///
+    /// Waiters ahead of `who` wait for the same holders, so each circle through them is also a circle through a
+    /// holder. Empty if `who` does not wait there any more.
     pub fn blockers(
         &self,
         row: Row,
@@ -465,7 +481,7 @@ impl LockTable {
         let Some(queue) = rows.get(&row) else {
             return SmallVec::new();
         };
-        // Grants change this under the shard's mutex. The queue itself may be long.
+        // Grants change this state under the shard's mutex. A search of the queue, which may be long, is not needed.
         if who.wait_slot.state() != WaitState::Queued(row) {
             return SmallVec::new();
         }
@@ -477,8 +493,9 @@ impl LockTable {
             .collect()
     }
 
-    /// Shows who `who` waits for to `f`, once it has its place in the queue of `row`: each holder. They do not end
-    /// meanwhile.
+    /// Calls `f` with `who` and each holder that it waits for, once `who` has its place in the queue of `row`.
+    ///
+    /// The holders do not end meanwhile.
     pub fn waits(
         &self,
         row: Row,
@@ -489,14 +506,16 @@ impl LockTable {
         let Some(queue) = rows.get(&row) else {
             return;
         };
-        // The queue itself may be long.
+        // A search of the queue, which may be long, is not needed.
         if who.wait_slot.state() == WaitState::Queued(row) {
             queue.waits_for_holders(who, &mut f);
         }
     }
 
-    /// As [`LockTable::waits`], of all that wait there; and `who` and those before it, those behind it and `who`. It
-    /// searches the queue.
+    /// Like [`LockTable::waits`], for all waiters of the row; searches the queue.
+    ///
+    /// Also calls `f` with `who` and each waiter before it that excludes it, and with each such waiter behind it and
+    /// `who`.
     pub fn waits_in_queue(
         &self,
         row: Row,
@@ -522,7 +541,7 @@ impl LockTable {
         }
     }
 
-    /// Shows every entry, shard after shard, to `f`, until it says false.
+    /// Calls `f` with each entry, shard after shard, until `f` returns false.
     pub fn look(&self, mut f: impl FnMut(Row, &RowName, &[Holder], &VecDeque<Waiter>) -> bool) {
         for shard in &self.shards {
             if shard.count.load(Ordering::Relaxed) == 0 {
@@ -536,7 +555,7 @@ impl LockTable {
         }
     }
 
-    /// What `who` waits for in the queue of `row`.
+    /// The name of `row` and the mode in which `who` waits for it.
     pub fn waited(&self, row: Row, who: &Arc<RunningTransaction>) -> Option<(RowName, LockMode)> {
         let rows = self.shard(row).rows.lock();
         let queue = rows.get(&row)?;
@@ -547,19 +566,20 @@ impl LockTable {
         Some((queue.name, waiter.mode))
     }
 
-    /// Whether `who`, that has asked for locks so often, has so many entries that ranges stand for further rows.
+    /// Returns whether `who` has so many entries that ranges replace further ones; `requests`: its lock requests so
+    /// far.
     #[inline]
     pub fn escalates(&self, who: &RunningTransaction, requests: u64) -> bool {
-        // Most have asked too seldom, and need no mutex to know it.
+        // Most transactions have made too few requests, and find that out without a mutex.
         requests >= self.escalates_at as u64 && who.held_rows() >= self.escalates_at
     }
 
-    /// Those that have locked rows without entries, and names.
+    /// The tables of ranges that replace entries: of rows and of names.
     pub fn escalated(&self) -> [&RangeTable; 2] {
         [&self.escalated, &self.names]
     }
 
-    /// Entries in all shards, and those that have locked rows or names without entries.
+    /// The number of entries in all shards, and of transactions with ranges in their place.
     pub fn len(&self) -> usize {
         let entries = self.shards.iter().map(|shard| &shard.count);
         let entries: usize = entries.map(|count| count.load(Ordering::Relaxed)).sum();

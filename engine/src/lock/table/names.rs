@@ -1,4 +1,4 @@
-//! Locks of names: of keys of which there need be no record.
+//! Locks of names, that is, of keys that need not have a record.
 
 use std::collections::hash_map::Entry as MapEntry;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::lock::row_name::{Row, RowName};
 use crate::lock::running_transaction::RunningTransaction;
 use crate::planted::{is_planted, PlantedFault};
 
-/// What a transaction has locked of names.
+/// The lock of a name that a transaction has taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyLock {
     /// One name, by its entry.
@@ -24,10 +24,10 @@ pub enum KeyLock {
 pub struct NameEntry(pub(crate) Row);
 
 impl LockTable {
-    /// Locks a name for `who` alone, where nothing is in the way.
+    /// Locks a name for `who` alone if nothing is in the way.
     ///
     /// # Errors
-    /// Who holds ranges that are in the way; none: others hold or await the name itself.
+    /// The holders of ranges that are in the way; an empty list if others hold or await the name itself.
     pub fn try_take_name(
         &self,
         row: Row,
@@ -37,7 +37,7 @@ impl LockTable {
     ) -> Result<KeyLock, Holders> {
         let mode = LockMode::Exclusive;
         let shard = self.shard(row);
-        // Whoever asks for this name does so under this mutex.
+        // Each request for this name looks under this mutex.
         let mut rows = shard.rows.lock();
         let holders = self.names.holders(tree, key, who, mode);
         if !holders.is_empty() {
@@ -60,7 +60,7 @@ impl LockTable {
         }
     }
 
-    /// Gives a held name back if nobody else holds or awaits it; whether it did.
+    /// Releases a held name if no other transaction holds or awaits it; returns whether it did.
     pub fn release_unwanted(&self, row: Row, who: &Arc<RunningTransaction>) -> bool {
         let shard = self.shard(row);
         let mut rows = shard.rows.lock();

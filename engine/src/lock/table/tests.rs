@@ -21,7 +21,7 @@ fn an_upgrade_whose_hindrance_has_gone_does_not_queue() {
     assert_eq!(queued, Enqueued::Waiting);
     assert!(!locks.try_lock(row, &name(), &a, LockMode::Exclusive));
     locks.release(row, &b);
-    // Nobody would wake it: it is the only holder.
+    // No thread would wake it: it is the only holder.
     let queued = locks.enqueue(row, &name(), &a, LockMode::Exclusive, None);
     assert_eq!(queued, Enqueued::Retry);
     assert!(locks.try_lock(row, &name(), &a, LockMode::Exclusive));
@@ -29,7 +29,7 @@ fn an_upgrade_whose_hindrance_has_gone_does_not_queue() {
     assert_eq!(c.wait_slot.state(), WaitState::Granted);
 }
 
-/// Else it would wait behind one that waits for it, and no walk over holders would find that.
+/// Otherwise it would wait behind a transaction that waits for it, and no walk over holders would find that.
 #[test]
 fn who_becomes_a_holder_while_it_waits_goes_first() {
     let locks = LockTable::default();
@@ -53,7 +53,7 @@ fn who_becomes_a_holder_while_it_waits_goes_first() {
     assert_eq!(locks.len(), 0);
 }
 
-/// Those that wait already wait for it, too.
+/// The earlier waiters then wait for it, too.
 #[test]
 fn who_becomes_a_holder_while_others_wait_is_in_their_way() {
     for ranged in [true, false] {
@@ -104,7 +104,7 @@ fn a_reader_does_not_pass_a_waiting_writer() {
     assert_eq!(c.wait_slot.state(), WaitState::Granted);
 }
 
-/// One that waits has made it a holder, for its range. The row it has not locked.
+/// A waiter has made it a holder because of its range. It has not locked the row.
 #[test]
 fn who_holds_a_range_does_not_share_a_row_that_another_has_for_itself() {
     let locks = LockTable::default();
@@ -124,7 +124,7 @@ fn who_holds_a_range_does_not_share_a_row_that_another_has_for_itself() {
     assert_eq!(writer.wait_slot.state(), WaitState::Granted);
 }
 
-/// Who locks a row waits for no ranges. A writer that has waited for them, and gives up, changes nothing of that.
+/// A lock request does not wait for ranges. A writer that has waited for them, and gives up, changes nothing of that.
 #[test]
 fn who_holds_a_range_holds_no_row_once_nobody_waits_for_it() {
     let locks = LockTable::default();
@@ -157,8 +157,10 @@ fn who_waits_for_a_writer_that_has_ended_tries_again() {
     assert_eq!(locks.len(), 0);
 }
 
-/// Who writes a row that it has shared so far, while others wait for it, shares it no longer: a reader
-/// behind a writer that gives up would hold the row beside it, and each wait for the other.
+/// A transaction that shared a row, and writes it while others wait for it, does not share it any more.
+///
+/// Otherwise a reader behind a writer that gives up would hold the row beside the first writer, and each would wait
+/// for the other.
 #[test]
 fn nobody_comes_to_share_a_row_with_its_writer() {
     let locks = LockTable::default();
@@ -173,7 +175,7 @@ fn nobody_comes_to_share_a_row_with_its_writer() {
     assert!(admits(&locks, key, &writer));
     assert!(!locks.leave(row, &early));
     assert_eq!(reader.wait_slot.state(), WaitState::Queued(row));
-    // Nor once the write has been taken back.
+    // It does not share the row after a rollback of the write, either.
     locks.hold(tree, key, &writer);
     assert!(admits(&locks, key, &writer));
     assert_eq!(reader.wait_slot.state(), WaitState::Queued(row));
@@ -181,8 +183,8 @@ fn nobody_comes_to_share_a_row_with_its_writer() {
     assert_eq!(reader.wait_slot.state(), WaitState::Granted);
 }
 
-/// A third has written the row between the end of the one that was waited for and the grant. It is not in the way of
-/// its own next write.
+/// A third transaction has written the row between the end of the awaited one and the grant. The grant is not in the
+/// way of its next write.
 #[test]
 fn who_is_granted_a_row_beside_its_writer_holds_nothing_of_it() {
     let locks = LockTable::default();
@@ -196,7 +198,7 @@ fn who_is_granted_a_row_beside_its_writer_holds_nothing_of_it() {
     assert_eq!(waiter.wait_slot.state(), WaitState::Granted);
     let queued = locks.enqueue(row, &name(), &waiter, exclusive, Some(&writer));
     assert_eq!(queued, Enqueued::Waiting);
-    // It goes back to a savepoint, and writes again.
+    // The writer rolls back to a savepoint, and writes again.
     locks.hold(tree, key, &writer);
     assert!(admits(&locks, key, &writer));
     assert_eq!(waiter.wait_slot.state(), WaitState::Queued(row));
@@ -206,7 +208,7 @@ fn who_is_granted_a_row_beside_its_writer_holds_nothing_of_it() {
     assert_eq!(locks.len(), 0);
 }
 
-/// Rows that are written, and taken back to a savepoint, as often as may be.
+/// A transaction may write rows and roll back to a savepoint any number of times.
 #[test]
 fn who_gives_entries_up_again_and_again_lists_none_of_them() {
     let locks = LockTable {
@@ -227,10 +229,10 @@ fn who_gives_entries_up_again_and_again_lists_none_of_them() {
     }
 }
 
-/// Rows that the transactions lock.
+/// The number of rows that the transactions lock.
 const KEYS: usize = 8;
 
-/// One of several transactions, and what it does.
+/// A step of one of several transactions.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Lock(LockMode),
@@ -250,7 +252,7 @@ fn steps() -> impl Strategy<Value = Vec<(usize, u8, Step)>> {
 }
 
 proptest! {
-    /// A table that lists all rows, and one in which ranges stand for most of them, lock the same.
+    /// A table that lists all rows locks the same rows as one in which ranges replace most entries.
     #[test]
     fn rows_without_entries_are_locked_as_others(steps in steps(), escalates_at in 0..4usize) {
         let [listed, escalating] = [usize::MAX, escalates_at].map(|escalates_at| LockTable {
@@ -268,7 +270,7 @@ proptest! {
                     tables[t].escalate(tree, &key, &who[n][t]);
                     taken
                 }
-                // It goes back to where it had not written.
+                // The transaction then rolls back to a savepoint before the write.
                 Step::Write => {
                     let admitted = admits(tables[t], &key, &who[n][t]);
                     if admitted {
@@ -286,7 +288,8 @@ proptest! {
                 }
             });
             if done[0] && !done[1] && knobs::escalated_ranges() < KEYS {
-                // Few ranges hold rows between them, too, which nobody has locked: the tables differ from here on.
+                // If few ranges are allowed, they also hold rows between, which no transaction has locked. From here
+                // on the tables differ.
                 break;
             }
             prop_assert_eq!(done[0], done[1], "{} does {:?} at {:?}", n, step, key);
@@ -295,7 +298,8 @@ proptest! {
     }
 }
 
-/// Who waits for a row without an entry does so in the row's queue, and who may share it waits behind.
+/// A transaction waits for a row without an entry in the row's queue; one that wants to share the row waits behind
+/// it.
 #[test]
 fn rows_without_entries_are_waited_for() {
     let locks = LockTable {
@@ -315,7 +319,7 @@ fn rows_without_entries_are_waited_for() {
         let queued = locks.enqueue_behind(row, &name(), who, mode, &in_the_way);
         assert_eq!(queued, Enqueued::Waiting);
     }
-    // Its own lock stays its own meanwhile.
+    // The holder's own lock stays its own meanwhile.
     assert!(locks.try_take(tree, key, &holder, exclusive).is_ok());
     locks.escalate(tree, key, &holder);
     assert!(!locks.leave(row, &second));

@@ -1,4 +1,4 @@
-//! What those who commit are promised: beside each other, where a call fails or the disk is full, and at the end.
+//! Promises to committers: beside one another, with failing calls or a full disk, and at the end.
 
 use super::*;
 
@@ -69,7 +69,7 @@ fn what_threads_were_promised_is_there_after_a_crash() {
 #[test]
 fn a_failed_sync_or_write_is_final() {
     if crate::knobs::SHAKEN {
-        // It counts what production's numbers make of it.
+        // The figures are those of production's knobs.
         return;
     }
     for on in [FaultOn::Sync, FaultOn::Write] {
@@ -111,7 +111,7 @@ fn a_full_disk_refuses_appends_and_ends() {
     assert_eq!(records(&log, Lsn(0)), appended);
 }
 
-/// Whatever others append meanwhile, on a full disk.
+/// Holds on a full disk, whatever other threads append meanwhile.
 #[test]
 fn promised_room_is_kept_until_it_is_used_or_given_up() {
     let os = SimulatedOs::new(13);
@@ -133,7 +133,7 @@ fn promised_room_is_kept_until_it_is_used_or_given_up() {
     assert_eq!(records(&log, Lsn(0)).len(), short + 1);
 }
 
-/// A checkpoint begins while somebody has everything confirmed: its mark is appended, and not durable yet.
+/// A checkpoint begins while another thread confirms the log: its mark is appended, and not durable yet.
 #[test]
 fn a_mark_that_another_appends_is_durable_when_it_confirms() {
     let os = SimulatedOs::new(12);
@@ -171,7 +171,7 @@ fn nothing_is_written_after_closing() {
             std::thread::yield_now();
         }
         log.close();
-        // What a closed log left in the files is what they will always have.
+        // Once the log is closed, its files do not change any more.
         let files = Log::read_only(Arc::new(os.clone()), &dir(), 77, Lsn(0)).unwrap();
         let found = files.map(Result::unwrap).count();
         let done: u64 = threads.into_iter().map(|t| t.join().unwrap()).sum();

@@ -1,15 +1,15 @@
-//! Segment files that can't be renamed, removed or made: none is forgotten.
+//! Segment files that can't be renamed, removed or made: the log forgets none of them.
 
 use super::*;
 use crate::os::simulated::{Call, Loss};
 
-/// Files in the log's directory, and files of which the log knows, by their bytes.
+/// Number of files in the log's directory, and of files that the log counts, by their bytes.
 fn files(os: &SimulatedOs, log: &Log) -> (u64, u64) {
     let there = os.list(&dir()).unwrap().len() as u64;
     (there, log.stats().file_bytes / SMALL)
 }
 
-/// A log of so many segments; a position near its end, and how many segments are needed from there.
+/// A log of `segments` segments, a position near its end, and the number of segments needed from there.
 fn with_segments(os: &SimulatedOs, segments: u64) -> (Log, Lsn, u64) {
     let log = create_without_threads(os);
     let (kind, payload) = record(1, 1000);
@@ -55,11 +55,11 @@ fn spares_that_can_not_be_removed_are_removed_later() {
     }
 }
 
-/// With spares and without, and where what could not be made can't be removed either.
+/// With spares and without; also if a file that could not become a segment can't be removed either.
 #[test]
 fn files_that_can_not_become_segments_are_not_forgotten() {
     if crate::knobs::SHAKEN {
-        // Records may be written at once then, which must not fail.
+        // Records may be written at once then, and their writes must not fail.
         return;
     }
     for call in [Call::Write, Call::Sync, Call::Name, Call::Allocate] {
@@ -96,7 +96,7 @@ fn fail_to_make_a_segment(call: Call, failing: u64, spares: bool, once: bool) {
     assert!(records(&log, from).contains(&long), "{case}");
 }
 
-/// A log with two short records, between which a record is refused that is longer than there is room on the disk.
+/// A log with two short records; between them, the log has refused a record longer than the space on the disk.
 fn refuse_a_long_record(os: &SimulatedOs) -> (Log, Vec<Record>) {
     let short = record(1, 100);
     let long = record(2, 10 * SMALL as usize);
@@ -123,7 +123,7 @@ fn segments_of_a_record_that_is_refused_are_given_back() {
     assert_eq!(records(&open(&os, Lsn(0)).unwrap(), Lsn(0)), all);
 }
 
-/// Whatever is lost with the machine while they are given back, no segment is missing.
+/// Whatever a crash loses while segments are given back, no segment is missing.
 #[test]
 fn the_power_may_go_while_segments_are_given_back() {
     let os = SimulatedOs::new(15);
@@ -132,7 +132,7 @@ fn the_power_may_go_while_segments_are_given_back() {
     log.give_spares_back().unwrap();
     drop(log);
     let moments = os.recorded();
-    // The log is created before the first sync of a record.
+    // The log has been created before the first sync of a record.
     let created = moments.iter().position(|moment| {
         let disk = moment.crash(Loss::Everything, 0);
         open(&disk, Lsn(0)).is_ok_and(|log| records(&log, Lsn(0)) == all[..1])
@@ -148,7 +148,7 @@ fn the_power_may_go_while_segments_are_given_back() {
     }
 }
 
-/// Whatever is lost with the machine meanwhile, no segment is missing.
+/// Whatever a crash loses meanwhile, no segment is missing.
 #[test]
 fn an_opening_lets_go_of_what_a_killed_process_made_ahead_of_the_log() {
     let short = record(1, 100);
@@ -157,7 +157,7 @@ fn an_opening_lets_go_of_what_a_killed_process_made_ahead_of_the_log() {
     log.append(short.0, &[&short.1]).unwrap();
     log.durable(log.end(), Durability::SyncAtCommit).unwrap();
     log.group.segments.prepare(6 * log.segment_bytes()).unwrap();
-    // The next one has no name yet.
+    // The next file has no segment's name yet.
     let new = os.open(&dir().join("new"), OpenMode::CreateNew).unwrap();
     new.allocate(0, SMALL).unwrap();
     assert_eq!(os.list(&dir()).unwrap().len(), 7);
@@ -182,7 +182,7 @@ fn an_opening_lets_go_of_what_a_killed_process_made_ahead_of_the_log() {
     }
 }
 
-/// The directory may be another's as soon as the log is closed.
+/// As soon as the log is closed, another process may have the directory.
 #[test]
 fn no_file_is_made_renamed_or_removed_after_closing() {
     let os = SimulatedOs::new(16);
@@ -191,7 +191,7 @@ fn no_file_is_made_renamed_or_removed_after_closing() {
     os.pause_syncs(true);
     std::thread::scope(|scope| {
         let appending = scope.spawn(|| log.append(long.0, &[&long.1]));
-        // It stands in the sync of a new segment's header.
+        // The thread waits in the sync of a new segment's header.
         while !os.exists(&dir().join("new")).unwrap() {
             std::thread::yield_now();
         }
@@ -213,7 +213,7 @@ fn no_file_is_made_renamed_or_removed_after_closing() {
     assert!(matches!(released, Err(Error::Stopped(_))), "{released:?}");
 }
 
-/// An opening passes over names beyond the last.
+/// An opening ignores names beyond the last.
 #[test]
 fn a_segment_that_no_opening_would_see_is_not_made() {
     let os = Arc::new(SimulatedOs::new(17));

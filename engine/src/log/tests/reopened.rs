@@ -1,4 +1,4 @@
-//! A process is killed, another opens the log and goes on, and then the power goes.
+//! A process is killed, another opens the log and goes on, and then the power fails.
 
 use super::*;
 use crate::os::simulated::{Event, Loss};
@@ -20,14 +20,14 @@ fn append(log: &Log, record: &Record, durability: Durability) -> Result<()> {
     log.durable(end, durability)
 }
 
-/// The records once the power has gone, with all that was not synced.
+/// The records found after a loss of power, with all unsynced bytes lost.
 fn found_without_power(os: &SimulatedOs) -> Vec<Record> {
     let lost = os.crash_with(Loss::Everything, 0);
     let log = open_without_threads(&lost).unwrap();
     records(&log, Lsn(0))
 }
 
-/// A log that its process has synced only in part, which was killed then; with all its records.
+/// The disk of a log whose process synced only a part of it, and was killed; and all records of the log.
 fn unsynced(segment_bytes: u64, bytes: usize, sync_fails: bool) -> (SimulatedOs, Vec<Record>) {
     let os = SimulatedOs::new(11);
     os.create_dir(&dir()).unwrap();
@@ -53,7 +53,7 @@ fn unsynced(segment_bytes: u64, bytes: usize, sync_fails: bool) -> (SimulatedOs,
     (disk, all)
 }
 
-/// A log that ends so near to its segment's end that an opening lets the next one be, and what it has.
+/// A log that ends so close to its segment's end that an opening keeps the next segment; and its records.
 fn near_its_segments_end(os: &SimulatedOs) -> (Log, Vec<Record>) {
     let log = create_without_threads(os);
     let mut all = vec![record(1, 3000)];
@@ -87,7 +87,7 @@ fn what_is_acknowledged_behind_a_segment_whose_name_was_not_durable_survives() {
     }
 }
 
-/// Whoever opens the log acknowledges what follows a part that was only in the kernel's memory.
+/// The process that opens the log acknowledges records behind a part that was only in the kernel's memory.
 #[test]
 fn what_is_acknowledged_behind_an_end_that_was_not_synced_survives() {
     for (segment_bytes, bytes) in [(SMALL, 4000), (SMALL, 40_000), (1 << 20, 100_000)] {
@@ -104,7 +104,7 @@ fn what_is_acknowledged_behind_an_end_that_was_not_synced_survives() {
     }
 }
 
-/// An end that is longer than what is written at once, over several segments or within one.
+/// The unsynced end is longer than one write, over several segments or within one.
 #[test]
 fn a_long_end_that_was_not_synced_is_kept_whole() {
     let piece = crate::knobs::log_write_blocks() * segment_header::BLOCK as usize;
@@ -120,7 +120,7 @@ fn a_long_end_that_was_not_synced_is_kept_whole() {
     }
 }
 
-/// Neither what was durable before is lost then, nor is the log taken for a damaged one.
+/// A crash then loses no durable record, and the log does not count as damaged.
 #[test]
 fn the_power_may_go_at_any_moment_of_an_opening() {
     let (disk, all) = unsynced(SMALL, 30_000, false);
@@ -144,7 +144,7 @@ fn the_power_may_go_at_any_moment_of_an_opening() {
     }
 }
 
-/// A log of three segments, all of it durable, as a later mark says; the records, and their disk.
+/// A log of three segments, all durable, as a later mark says; its disk and its records.
 fn three_segments() -> (SimulatedOs, Vec<Record>) {
     let (disk, mut all) = unsynced(SMALL, 30_000, false);
     let log = open_without_threads(&disk).unwrap();
@@ -171,7 +171,7 @@ fn a_segment_that_was_cut_short_is_reported_and_not_the_end() {
             };
             assert_eq!(file, &path);
             assert!(what.contains(&format!("has {len} bytes")), "{error}");
-            // What is in front of the cut can be read.
+            // The records before the cut can be read.
             let reader = Log::read_only(Arc::new(cut.clone()), &dir(), 77, Lsn(0)).unwrap();
             let read: Vec<_> = reader.collect();
             assert!(read[read.len() - 1].is_err());
@@ -197,7 +197,7 @@ fn a_segment_whose_making_did_not_end_does_no_harm() {
     assert_eq!(found_without_power(&disk), all);
 }
 
-/// What an opening writes first finds no room there in the end. It can be read nevertheless, as often as one likes.
+/// In the end there is no space for the first record of an opening. The log can still be opened, any number of times.
 #[test]
 fn a_log_opens_on_a_full_disk_however_often() {
     let os = SimulatedOs::new(11);
@@ -208,7 +208,7 @@ fn a_log_opens_on_a_full_disk_however_often() {
     for n in 0..20 {
         let log = open_without_threads(&os).unwrap_or_else(|error| panic!("opening {n}: {error}"));
         assert_eq!(records(&log, Lsn(0)), all);
-        // A checkpoint, and what a coordinator asks for.
+        // A checkpoint, and the confirmation that a coordinator asks for.
         from = log.mark().unwrap();
         log.durable(Lsn(from.0 + 1), Durability::SyncAtCommit)
             .unwrap();

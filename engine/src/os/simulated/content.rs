@@ -1,15 +1,15 @@
-//! A file's bytes: as the process sees them, as the device has them, and what is between.
+//! A file's bytes: as the process sees them, as the device has them, and the changes between.
 
 use std::sync::{Arc, OnceLock};
 
 use crate::random;
 
-/// Bytes of a block, which copies of a disk share until one of them writes to it.
+/// Bytes of a block; copies of a disk share a block until one of them writes to it.
 const BLOCK: usize = 4096;
 
 type Block = [u8; BLOCK];
 
-/// Bytes in shared blocks: a copy costs a pointer a block. Beyond the end the last block has zeros.
+/// Bytes in shared blocks: a copy costs one pointer per block. The last block has zeros beyond the end.
 #[derive(Clone, Debug, Default)]
 pub struct Bytes {
     blocks: Vec<Arc<Block>>,
@@ -26,7 +26,7 @@ impl Bytes {
         self.len
     }
 
-    /// Copies from `offset` until `buf` is full or the bytes end; returns how many there were.
+    /// Copies from `offset` until `buf` is full or the bytes end; returns the number of bytes copied.
     pub fn read(&self, offset: usize, buf: &mut [u8]) -> usize {
         let start = offset.min(self.len);
         let wanted = buf.len().min(self.len - start);
@@ -73,7 +73,7 @@ impl Bytes {
     }
 }
 
-/// What a process did to a file.
+/// A process's change of a file.
 #[derive(Clone, Debug)]
 pub enum Change {
     Write { offset: usize, data: Arc<[u8]> },
@@ -88,7 +88,7 @@ impl Change {
         }
     }
 
-    /// Applies those parts, as long as a device writes at once, that `survives` lets through.
+    /// Applies those parts of `unit` bytes, which a device writes whole, for which `survives` returns true.
     pub fn apply_parts(&self, to: &mut Bytes, unit: usize, mut survives: impl FnMut() -> bool) {
         let Change::Write { offset, data } = self else {
             return self.apply(to);
@@ -107,18 +107,18 @@ impl Change {
 /// A file.
 #[derive(Clone, Debug, Default)]
 pub struct Content {
-    /// What the process reads.
+    /// The bytes that the process reads.
     pub live: Bytes,
-    /// What is certainly on the device.
+    /// The bytes that are certainly on the device.
     pub durable: Bytes,
-    /// What is not yet, in order.
+    /// Changes that are not yet durable, in order.
     pub unsynced: Vec<Change>,
-    /// A sync failed: `live` has bytes that no later sync will bring to the device.
+    /// Set when a sync has failed: `live` has bytes that no later sync will make durable.
     forgotten: bool,
 }
 
 impl Content {
-    /// All of it on the device.
+    /// A file with all its bytes on the device.
     pub fn synced(bytes: Bytes) -> Content {
         Content {
             live: bytes.clone(),
@@ -127,7 +127,7 @@ impl Content {
         }
     }
 
-    /// Whether `live` has bytes that no later sync will bring to the device.
+    /// Returns whether `live` has bytes that no later sync will make durable.
     pub fn is_forgetful(&self) -> bool {
         self.forgotten
     }
@@ -148,8 +148,8 @@ impl Content {
         }
     }
 
-    /// As Linux does when a device refuses: what was to be written counts as clean from now on,
-    /// though only some of it is on the device.
+    /// Fails a sync as Linux does when a device refuses: the bytes count as written from then on, though only some of
+    /// them are on the device.
     pub fn fail_sync(&mut self, state: &mut u64) {
         for change in self.unsynced.drain(..) {
             if random::one_of(state, 2) {

@@ -1,4 +1,4 @@
-//! What a device does to bytes that it said it had: other bits, old bytes, bytes of another place.
+//! Damage by a device to bytes that it has confirmed: other bits, old bytes, bytes of another place.
 
 use std::path::Path;
 
@@ -6,8 +6,7 @@ use super::content::{Bytes, Content};
 use super::{Moment, SimulatedOs};
 
 impl SimulatedOs {
-    /// Changes bytes of a file as a failing device does, durable and live. Nothing happens when
-    /// there is no such file.
+    /// Changes bytes of a file as a failing device does, durable and live; does nothing if there is no such file.
     pub fn damage(&self, path: &Path, change: impl FnOnce(&mut Vec<u8>)) {
         self.damage_bytes(path, |bytes| {
             let mut all = bytes.to_vec();
@@ -17,13 +16,13 @@ impl SimulatedOs {
         });
     }
 
-    /// From now on each read of this byte fails, as in a bad sector, for this machine.
+    /// Makes each later read of this byte fail, as in a bad sector, on this machine.
     pub fn spoil(&self, path: &Path, offset: u64) {
         let spoilt = (path.to_owned(), offset);
         self.machine.lock().unreadable.push(spoilt);
     }
 
-    /// Writes over bytes of a file, durable and live; it does not get longer.
+    /// Overwrites bytes of a file, durable and live, without making it longer.
     pub fn overwrite(&self, path: &Path, offset: u64, data: &[u8]) {
         self.damage_bytes(path, |bytes| {
             let offset = (offset as usize).min(bytes.len());
@@ -43,16 +42,16 @@ impl SimulatedOs {
         machine.used = machine.disk.used();
     }
 
-    /// The bytes of a file as the process sees them, from `offset`, fewer where it ends; nothing
-    /// when there is no such file.
+    /// The bytes of a file as the process sees them, from `offset`, fewer if the file ends; none if there is no such
+    /// file.
     pub fn bytes(&self, path: &Path, offset: u64, len: usize) -> Vec<u8> {
         bytes_of(self.machine.lock().disk.live_bytes(path), offset, len)
     }
 }
 
 impl Moment {
-    /// The bytes of a file as the process saw them then, from `offset`, fewer where it ended;
-    /// nothing when there was no such file.
+    /// The bytes of a file as the process saw them then, from `offset`, fewer if the file ended; none if there was no
+    /// such file.
     pub fn bytes(&self, path: &Path, offset: u64, len: usize) -> Vec<u8> {
         bytes_of(self.disk.live_bytes(path), offset, len)
     }

@@ -1,4 +1,4 @@
-//! The disk's state: files and names, live and durable. A copy shares everything until it differs.
+//! The disk's state: files and names, live and durable. Copies share content until it differs.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ pub struct Disk {
     pub live: Arc<Names>,
     /// Names that are certainly on the device.
     pub durable: Arc<Names>,
-    /// What is between the two, in order.
+    /// Changes of names that are live and not yet durable, in order.
     pub pending: Arc<Vec<NameChange>>,
     pub next_file: FileId,
 }
@@ -75,7 +75,7 @@ impl Disk {
         });
     }
 
-    /// Whether a crash leaves all there is, whatever it takes.
+    /// Returns whether a crash loses nothing, whatever the kind of loss.
     pub fn is_synced(&self) -> bool {
         let synced =
             |content: &Arc<Content>| content.unsynced.is_empty() && !content.is_forgetful();

@@ -1,4 +1,4 @@
-//! Calls that fail: which one, for how long, and how.
+//! Calls that fail: which ones, for how long, and how.
 
 use std::io;
 
@@ -32,7 +32,7 @@ impl Call {
         Call::Sync,
     ];
 
-    /// Its name in reports and on command lines.
+    /// The call's name in reports and on command lines.
     pub fn name(self) -> &'static str {
         match self {
             Call::Read => "read",
@@ -54,11 +54,11 @@ pub enum FaultOn {
     Sync,
     /// Reads.
     Read,
-    /// Any of them.
+    /// Any call.
     Any,
     /// Calls of one kind.
     Only(Call),
-    /// Calls that take space which was not taken before: those that a full disk refuses.
+    /// Calls that take new space, which a full disk refuses.
     Growth,
 }
 
@@ -75,20 +75,20 @@ impl FaultOn {
     }
 }
 
-/// A fault to come, or that has come.
+/// A planned fault.
 #[derive(Clone, Debug)]
 pub struct Fault {
     pub on: FaultOn,
-    /// Calls that it lets pass before.
+    /// Calls still to be passed before the fault.
     pub after: u64,
     pub once: bool,
-    /// Of the calls behind these it hits one in so many.
+    /// After those, one in so many calls fails.
     pub once_in: u64,
     pub kind: io::ErrorKind,
 }
 
 impl Fault {
-    /// Whether this call fails.
+    /// Returns whether this call fails.
     pub fn strikes(&mut self, call: Call, grows: bool, random: &mut u64) -> bool {
         if !self.on.covers(call, grows) {
             return false;
@@ -103,7 +103,7 @@ impl Fault {
     }
 }
 
-/// How many bytes of a failed write have been written all the same.
+/// The number of bytes that a failed write has written all the same.
 pub fn written_in_vain(len: usize, state: &mut u64) -> usize {
     match next(state) % 4 {
         0 => below(state, len + 1) / 512 * 512,

@@ -1,4 +1,4 @@
-//! What a crash takes: of the writes and names since the last syncs, which have reached the device.
+//! Losses in a crash: which of the writes and names since the last syncs reach the device.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -9,28 +9,28 @@ use super::disk::Disk;
 use super::names::NameChange;
 use crate::random::{below, next, one_of};
 
-/// What a device writes whole or not at all: a sector of old disks, and of new ones.
+/// Bytes that a device writes whole or not at all: a sector of old disks, and of new ones.
 const SECTOR: usize = 512;
 const LARGE_SECTOR: usize = 4096;
 
-/// What becomes of what was not synced.
+/// The fate of changes that were not synced.
 ///
-/// Whatever was synced stays. Names of one directory are lost from some moment on, as a file system
-/// with a journal does it, unless the kind says otherwise.
+/// All synced changes stay. Of a directory's changes of names, all from some moment on are lost, as in a file system
+/// with a journal; some kinds differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loss {
-    /// All of it is there: the process died, the machine did not. What was not synced still is not: the
-    /// next loss can take it.
+    /// All changes stay: the process died, but not the machine. Changes that were not synced are still unsynced: the
+    /// next loss can take them.
     Nothing,
-    /// All of it is gone.
+    /// All changes are lost.
     Everything,
-    /// Of each file and directory, what came first is there.
+    /// Of each file and directory, the first changes stay, up to some moment.
     Later,
-    /// Each write and each change of a name is there or not: they were reordered.
+    /// Each write and each change of a name stays or is lost: they were reordered.
     Some,
-    /// Each write is there, or gone, or torn between sectors of 512 bytes.
+    /// Each write stays, is lost, or is torn between sectors of 512 bytes.
     TornSectors,
-    /// Each write is there, or gone, or torn between sectors of 4 KiB.
+    /// Each write stays, is lost, or is torn between sectors of 4 KiB.
     TornBlocks,
 }
 
@@ -45,7 +45,7 @@ impl Loss {
         Loss::TornBlocks,
     ];
 
-    /// Its name in reports and on command lines.
+    /// The kind's name in reports and on command lines.
     pub fn name(self) -> &'static str {
         match self {
             Loss::Nothing => "process-killed",
@@ -68,7 +68,7 @@ impl Loss {
                 for (n, change) in changes.iter().take(kept).enumerate() {
                     match n + 1 < kept {
                         true => change.apply(&mut bytes),
-                        // The last one may have got halfway.
+                        // The last change may be torn.
                         false => first_part(change, state).apply(&mut bytes),
                     }
                 }
@@ -97,7 +97,7 @@ impl Loss {
         Content::synced(bytes)
     }
 
-    /// Whether a change of a name is there.
+    /// Returns whether a change of a name stays.
     fn keeps(
         self,
         change: &NameChange,
@@ -116,14 +116,14 @@ impl Loss {
         }
     }
 
-    /// The disk after a crash that takes this much, chosen by `seed`.
+    /// The disk after a crash with this kind of loss, chosen by `seed`.
     pub(super) fn strike(self, disk: &Disk, seed: u64) -> Disk {
         if self == Loss::Nothing {
             return disk.clone();
         }
         let mut state = seed;
         let mut names = (*disk.durable).clone();
-        // Of each directory so many changes stay, less one.
+        // One more than the number of changes of each directory that stay.
         let mut left: BTreeMap<PathBuf, usize> = BTreeMap::new();
         for change in disk.pending.iter() {
             *left.entry(change.dir().to_owned()).or_default() += 1;

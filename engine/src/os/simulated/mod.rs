@@ -1,18 +1,18 @@
-//! A disk in memory that can lose, tear, mix up and refuse what it is given, for tests.
+//! A disk in memory for tests; it can lose, tear, reorder and refuse writes.
 //!
-//! Each file has its live bytes, which the process sees, and its durable bytes, which a crash
-//! leaves for certain; directories likewise. A crash ([`SimulatedOs::crash`], [`Moment::crash`])
-//! makes the disk that a machine would find afterwards.
+//! Each file has its live bytes, which the process sees, and its durable bytes, which survive a crash for certain;
+//! directories likewise. A crash ([`SimulatedOs::crash`], [`Moment::crash`]) makes the disk that a machine would find
+//! afterwards.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `disk.rs`, `content.rs`, `names.rs` | files and names, live, durable, and what is between |
-//! | `loss.rs` | what a crash takes |
+//! | `disk.rs`, `content.rs`, `names.rs` | files and names, live, durable, and the changes between |
+//! | `loss.rs` | what a crash loses |
 //! | `fault.rs` | calls that fail |
-//! | `damage.rs` | what a device does to bytes that it said it had |
+//! | `damage.rs` | damage by a device to bytes that it has confirmed |
 //! | `recording.rs` | the disk at every moment of a run |
 //!
-//! What happens on it is decided by seeds alone: the same calls give the same disk.
+//! Seeds alone decide what happens: the same calls give the same disk.
 
 mod content;
 mod damage;
@@ -50,7 +50,7 @@ pub struct SimulatedOs {
     origin: Instant,
 }
 
-/// Where syncs wait while they are paused.
+/// Where syncs wait while a test pauses them.
 #[derive(Debug, Default)]
 struct Gate {
     paused: Mutex<bool>,
@@ -66,8 +66,8 @@ impl Gate {
     }
 }
 
-/// The time that a call takes, before it does something and after: a thread of a schedule may stay there. To be begun
-/// before the machine is locked.
+/// The time that a call takes, before its effect and after: a thread of a schedule may pause there. To be begun before
+/// the machine is locked.
 struct CallTime;
 
 impl CallTime {
@@ -83,18 +83,18 @@ impl Drop for CallTime {
     }
 }
 
-/// The disk, and what surrounds it while it is in use.
+/// The disk, and the state around it while it is in use.
 #[derive(Debug, Default)]
 struct Machine {
     disk: Disk,
     locked: BTreeMap<PathBuf, (LockMode, usize)>,
-    /// Bytes that all files together may have.
+    /// Limit for the bytes of all files together.
     capacity: Option<u64>,
-    /// Bytes in sectors that can't be read.
+    /// Bytes whose reads fail, as in a bad sector.
     unreadable: Vec<(PathBuf, u64)>,
     used: u64,
     fault: Option<Fault>,
-    /// Calls that a fault has hit.
+    /// Calls that a fault has made fail.
     struck: u64,
     random: u64,
     syncs: u64,
@@ -106,7 +106,7 @@ struct Machine {
 }
 
 impl SimulatedOs {
-    /// An empty disk. `seed` decides what [`Os::random`] gives.
+    /// An empty disk; `seed` decides the numbers of [`Os::random`].
     pub fn new(seed: u64) -> Self {
         SimulatedOs::of(Machine {
             random: seed,
@@ -114,13 +114,13 @@ impl SimulatedOs {
         })
     }
 
-    /// The disk that is found after losing power now; `seed` decides which of the writes since
-    /// the last syncs survived, whole or in sectors of 512 bytes. The original goes on unchanged.
+    /// The disk as found after losing power now; the original goes on unchanged. `seed` decides which of the writes
+    /// since the last syncs survive, whole or in sectors of 512 bytes.
     pub fn crash(&self, seed: u64) -> SimulatedOs {
         self.crash_with(Loss::TornSectors, seed)
     }
 
-    /// As [`SimulatedOs::crash`], with another kind of loss.
+    /// Like [`SimulatedOs::crash`], with another kind of loss.
     pub fn crash_with(&self, loss: Loss, seed: u64) -> SimulatedOs {
         let capacity = self.machine.lock().capacity;
         let moment = self.machine.lock().moment(Event::Note);
@@ -129,9 +129,9 @@ impl SimulatedOs {
         after
     }
 
-    /// Lets the operation number `after` (from 0) of those that `on` names fail, and all later
-    /// ones, until [`SimulatedOs::heal`]. A write that fails may have written something, and a sync
-    /// that fails leaves some of what it was to bring to the device forgotten for good.
+    /// Makes operation number `after` (from 0) of those in `on` fail, and all later ones, until [`SimulatedOs::heal`].
+    /// A write that fails may write some of its bytes. A sync that fails loses some of the bytes that it was to make
+    /// durable for good.
     pub fn fail(&self, on: FaultOn, after: u64, kind: io::ErrorKind) {
         self.plan(Fault {
             on,
@@ -142,7 +142,7 @@ impl SimulatedOs {
         });
     }
 
-    /// As [`SimulatedOs::fail`], but only that one operation.
+    /// Like [`SimulatedOs::fail`], but only that one operation fails.
     pub fn fail_once(&self, on: FaultOn, after: u64, kind: io::ErrorKind) {
         self.plan(Fault {
             on,
@@ -153,7 +153,7 @@ impl SimulatedOs {
         });
     }
 
-    /// As [`SimulatedOs::fail`], but of these operations only one in so many, by chance.
+    /// Like [`SimulatedOs::fail`], but one in `once_in` of these operations fails, by chance.
     pub fn fail_now_and_then(&self, on: FaultOn, once_in: u64, kind: io::ErrorKind) {
         self.plan(Fault {
             on,
@@ -175,22 +175,22 @@ impl SimulatedOs {
         self.machine.lock().fault = None;
     }
 
-    /// How many calls have failed since a fault was last planned.
+    /// The number of calls that have failed since a fault was last planned.
     pub fn struck(&self) -> u64 {
         self.machine.lock().struck
     }
 
-    /// How many calls of a kind there have been.
+    /// The number of calls of a kind so far.
     pub fn calls(&self, call: Call) -> u64 {
         self.machine.lock().calls[call as usize]
     }
 
-    /// How many calls there have been that a full disk would have refused.
+    /// The number of calls so far that a full disk would have refused.
     pub fn growths(&self) -> u64 {
         self.machine.lock().growths
     }
 
-    /// Limits the bytes of all files together; beyond it is "no space".
+    /// Limits the bytes of all files together; a call beyond the limit fails with "no space".
     pub fn set_capacity(&self, bytes: Option<u64>) {
         self.machine.lock().capacity = bytes;
     }
@@ -200,12 +200,12 @@ impl SimulatedOs {
         self.machine.lock().used
     }
 
-    /// Syncs of files and directories since the start.
+    /// Syncs of files and directories so far.
     pub fn syncs(&self) -> u64 {
         self.machine.lock().syncs
     }
 
-    /// Lets file syncs wait, until called with `false`.
+    /// Makes file syncs wait, until called with `false`.
     pub fn pause_syncs(&self, paused: bool) {
         *self.gate.paused.lock() = paused;
         self.gate.resumed.notify_all();
@@ -213,7 +213,7 @@ impl SimulatedOs {
 }
 
 impl Machine {
-    /// Fails when this call is to.
+    /// Counts a call, and fails it if the planned fault says so.
     fn strike(&mut self, call: Call, grows: bool, action: &'static str, path: &Path) -> Result<()> {
         self.calls[call as usize] += 1;
         self.growths += u64::from(grows);
@@ -273,7 +273,7 @@ impl SimulatedFile {
         let before = machine.disk.len(self.file);
         if let Err(error) = machine.strike(call, grows_to > before, action, &self.path) {
             if let Change::Write { offset, data } = change {
-                // Where the disk is full nothing is written beyond the file's end.
+                // On a full disk, nothing is written beyond the file's end.
                 let most = match &error {
                     Error::NoSpace { .. } => {
                         data.len().min((before as usize).saturating_sub(offset))

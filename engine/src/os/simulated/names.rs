@@ -1,9 +1,9 @@
-//! Directories: which name leads to which file, for the process and after a crash.
+//! Directories: names of files, for the process and after a crash.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// The number of a file, whatever it is called.
+/// The number of a file, which stays the same under any name.
 pub type FileId = u64;
 
 /// All names of a disk.
@@ -23,8 +23,8 @@ pub enum NameChange {
 }
 
 impl NameChange {
-    /// Whether syncing `dir` makes it durable. A new directory is there when it or the one above
-    /// was synced.
+    /// Returns whether syncing `dir` makes the change durable. A new directory is durable once it or its parent is
+    /// synced.
     pub fn is_of(&self, dir: &Path) -> bool {
         match self {
             NameChange::Create(path, _) | NameChange::Remove(path) => path.parent() == Some(dir),
@@ -33,7 +33,7 @@ impl NameChange {
         }
     }
 
-    /// Where it is.
+    /// The directory of the change.
     pub fn dir(&self) -> &Path {
         let path = match self {
             NameChange::Create(path, _) | NameChange::Remove(path) => path,
@@ -43,7 +43,7 @@ impl NameChange {
         path.parent().unwrap_or(Path::new(""))
     }
 
-    /// Does it. A change of a name that is not there, because an earlier one was lost, does nothing.
+    /// Applies the change. A change of a name that is missing, because an earlier change was lost, does nothing.
     pub fn apply(&self, names: &mut Names) {
         match self {
             NameChange::Create(path, file) => {

@@ -1,5 +1,5 @@
-//! What was on the disk after each call that changed it, so that one run of a program gives the
-//! disks of a crash at every moment of it.
+//! Keeps the disk as it was after each call that changed it: one run of a program gives the disks of a crash at each
+//! moment of the run.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use super::disk::Disk;
 use super::loss::Loss;
 use super::{Machine, SimulatedOs};
 
-/// What happened to the disk.
+/// A change of the disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A file was written to: offset and length.
@@ -23,12 +23,12 @@ pub enum Event {
     Note,
 }
 
-/// The disk at a moment.
+/// The disk at one moment of a run.
 #[derive(Clone, Debug)]
 pub struct Moment {
-    /// What had just happened.
+    /// The latest event.
     pub event: Event,
-    /// What the program had set last by [`SimulatedOs::set_note`].
+    /// The note last set with [`SimulatedOs::set_note`].
     pub note: u64,
     pub(super) disk: Disk,
     random: u64,
@@ -44,7 +44,7 @@ impl Moment {
         }
     }
 
-    /// The disk that is found after a crash at this moment; `seed` decides what a loss takes.
+    /// The disk as found after a crash at this moment; `seed` decides which unsynced changes are lost.
     pub fn crash(&self, loss: Loss, seed: u64) -> SimulatedOs {
         SimulatedOs::of(Machine {
             used: 0,
@@ -54,7 +54,7 @@ impl Moment {
         .with_disk(loss.strike(&self.disk, seed))
     }
 
-    /// Whether all was synced: then a crash leaves the same whatever it takes.
+    /// Returns whether all was synced: a crash then loses nothing, whatever the kind of loss.
     pub fn is_synced(&self) -> bool {
         self.disk.is_synced()
     }
@@ -78,20 +78,20 @@ impl SimulatedOs {
         self
     }
 
-    /// From now on the disk is kept as it is after each change and sync.
+    /// From now on keeps the disk as it is after each change and sync.
     pub fn record(&self) {
         let mut machine = self.machine.lock();
         let first = machine.moment(Event::Note);
         machine.recording = Some(vec![first]);
     }
 
-    /// Ends [`SimulatedOs::record`]; returns the moments, the first being the one before any change.
+    /// Ends [`SimulatedOs::record`]; returns the moments, the first from before any change.
     pub fn recorded(&self) -> Vec<Moment> {
         self.machine.lock().recording.take().unwrap_or_default()
     }
 
-    /// Something that the program wants to find again in each [`Moment`], such as what it had been
-    /// told by then. A recording gets a moment for it.
+    /// Sets a note that the program wants to find in each later [`Moment`], such as what was acknowledged to it by
+    /// then. A recording gets a moment for the note.
     pub fn set_note(&self, note: u64) {
         let mut machine = self.machine.lock();
         machine.note = note;

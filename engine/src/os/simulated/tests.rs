@@ -1,4 +1,4 @@
-//! The disk itself: what it keeps, loses and refuses.
+//! The disk itself: the bytes it keeps, loses and refuses.
 
 use std::collections::BTreeSet;
 
@@ -66,7 +66,7 @@ fn faults_and_a_full_disk_are_errors() {
 
 const DIR: &str = "/db";
 
-/// A disk with a synced file of four blocks of ones, and then three writes that are not synced.
+/// A disk with a synced file of four blocks of ones, and then three unsynced writes.
 fn half_written() -> SimulatedOs {
     let os = SimulatedOs::new(1);
     os.create_dir(Path::new(DIR)).unwrap();
@@ -81,7 +81,7 @@ fn half_written() -> SimulatedOs {
     os
 }
 
-/// What each kind of loss leaves of [`half_written`], over many seeds, as what the sectors hold.
+/// The contents of the sectors that a loss leaves of [`half_written`], over many seeds.
 fn left_by(loss: Loss, unit: usize) -> BTreeSet<Vec<u8>> {
     let os = half_written();
     let path = Path::new(DIR).join("a");
@@ -109,7 +109,7 @@ fn each_kind_of_loss_takes_what_it_says() {
     assert_eq!(left_by(Loss::Everything, 4096), only(&[1, 1, 1, 1]));
     let later = left_by(Loss::Later, 512);
     assert!(later.iter().all(|parts| {
-        // Nothing is there of a write unless all before it is.
+        // A write is there only if all before it are.
         parts.windows(2).all(|pair| pair[1] == 1 || pair[0] != 1)
     }));
     assert!(later.len() > 4, "the last write is cut off anywhere");
@@ -137,7 +137,7 @@ fn what_a_killed_process_had_not_synced_is_lost_when_the_power_goes_later() {
     assert_eq!(lost.list(dir).unwrap(), ["a"]);
     assert_eq!(lost.bytes(&path, 0, 1 << 20), [1; 16384]);
 
-    // What was synced since is there, and the names of what was not are still open.
+    // Bytes synced since are there; names that were not synced are still open.
     let file = killed.open(&dir.join("b"), OpenMode::ReadWrite).unwrap();
     file.sync_data().unwrap();
     let lost = killed.crash_with(Loss::Everything, 3);
@@ -148,7 +148,7 @@ fn what_a_killed_process_had_not_synced_is_lost_when_the_power_goes_later() {
     assert!(lost.bytes(&dir.join("f"), 0, 512).is_empty());
 }
 
-/// A disk with a new file, of whose one write a failed sync may have forgotten something.
+/// A disk with a new file; a failed sync may have forgotten some of its one write.
 fn after_a_failed_sync(seed: u64, path: &Path) -> (SimulatedOs, Arc<dyn File>) {
     let os = SimulatedOs::new(seed);
     os.create_dir(Path::new(DIR)).unwrap();

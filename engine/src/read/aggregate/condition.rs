@@ -1,4 +1,4 @@
-//! Conditions on columns, decided on the numbers that stand for their values.
+//! Conditions on columns, decided on the numbers that represent their values.
 
 use crate::row::layout::Layout;
 use crate::row::scalar::{ScalarForm, ScalarPlace};
@@ -6,7 +6,9 @@ use crate::row::Value;
 use crate::table::open_table::IndexId;
 use crate::tree::ZoneMap;
 
-/// How a column's value is compared with another value. A comparison with NULL holds for nothing.
+/// A comparison of a column's value with another value.
+///
+/// Every comparison with NULL is false.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Comparison {
     /// =
@@ -23,15 +25,17 @@ pub enum Comparison {
     GreaterOrEqual,
 }
 
-/// What must hold of a column in the rows that an aggregate takes in.
+/// A condition on a column: an aggregate takes in only rows that meet it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Condition<'a> {
-    /// It is NULL.
+    /// The column is NULL.
     IsNull(usize),
-    /// It is not.
+    /// The column is not NULL.
     IsNotNull(usize),
-    /// It compares so with a value. Integer columns, with integers; fixed bytes of up to 8 bytes
-    /// that compare with memcmp, with as many.
+    /// The column compares so with a value.
+    ///
+    /// Integer columns compare with integers; fixed bytes of up to 8 bytes that compare with memcmp, with as many
+    /// bytes.
     Compare(usize, Comparison, Value<'a>),
 }
 
@@ -45,13 +49,13 @@ impl Condition<'_> {
     }
 }
 
-/// Which values a filter lets through.
+/// The values that a filter accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Accepts {
     Null,
-    /// From the first to the second; nothing where that is less.
+    /// From the first to the second, both included; no value if the second is less.
     Range(u64, u64),
-    /// All but this.
+    /// All values but this.
     Except(u64),
 }
 
@@ -65,7 +69,7 @@ pub(super) struct Filter {
     accepts: Accepts,
 }
 
-/// How many of a leaf's records a filter lets through, by their zone map.
+/// How many of a leaf's records a filter accepts, as far as their zone map tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Passes {
     None,
@@ -74,7 +78,7 @@ pub(super) enum Passes {
 }
 
 impl Filter {
-    /// A condition on the records of an index; `None` for one that can't be decided there.
+    /// A condition on the records of an index; `None` if it can't be decided on them.
     pub fn new(layout: &Layout, index: IndexId, condition: &Condition<'_>) -> Option<Filter> {
         let place = ScalarPlace::new(layout, index, condition.column())?;
         let accepts = match condition {
@@ -85,8 +89,7 @@ impl Filter {
         Some(Filter { place, accepts })
     }
 
-    /// Makes this filter let through only what the other does, too; false where no one filter
-    /// does that.
+    /// Narrows this filter to what the other accepts, too; returns false if one filter can't do that.
     pub fn narrow(&mut self, other: &Filter) -> bool {
         if self.place.column != other.place.column {
             return false;
@@ -100,7 +103,7 @@ impl Filter {
         }
     }
 
-    /// Whether it lets a value (`None`: NULL) through.
+    /// Whether the filter accepts a value (`None`: NULL).
     #[inline]
     pub fn lets_through(&self, bits: Option<u64>) -> bool {
         match (self.accepts, bits) {
@@ -111,7 +114,7 @@ impl Filter {
         }
     }
 
-    /// How many records of a leaf it lets through, by the zone map of its column.
+    /// How many records of a leaf the filter accepts, by the zone map of its column.
     pub fn passes(&self, leaf: &ZoneMap) -> Passes {
         let (some_null, some_value) = (leaf.values < leaf.records, leaf.values > 0);
         let (none, all) = match self.accepts {
@@ -133,7 +136,7 @@ impl Filter {
     }
 }
 
-/// Where a value lies among the numbers of a form.
+/// A value's place among the numbers of a form.
 enum Place {
     Below,
     At(u64),
@@ -154,7 +157,7 @@ fn compile(form: ScalarForm, comparison: Comparison, value: Value<'_>) -> Option
         },
         _ => Place::At(form.bits(value)?),
     };
-    // Both None at the ends: nothing is less than the least, or greater than the greatest.
+    // `None` at the ends: no value is less than the least, or greater than the greatest.
     let upto = |bits: Option<u64>| bits.map_or(NOTHING, |bits| Accepts::Range(0, bits));
     let from = |bits: Option<u64>| bits.map_or(NOTHING, |bits| Accepts::Range(bits, u64::MAX));
     use Comparison::*;
@@ -220,7 +223,7 @@ mod tests {
         }
     }
 
-    /// Numbers near one another, and near the ends of what integers can be.
+    /// Numbers near one another, and near the limits of integers.
     fn number() -> impl Strategy<Value = i128> {
         prop_oneof![
             -3i128..4,
@@ -290,7 +293,7 @@ mod tests {
             prop_assert_eq!(filter.lets_through(bits), holds(x, how, y));
         }
 
-        /// What a zone map tells of a leaf is so of each of its records.
+        /// A zone map's answer holds for each record of its leaf.
         #[test]
         fn zone_maps_are_judged_as_their_records_are(
             leaf in prop::collection::vec(prop::option::of(0u64..6), 0..6),

@@ -1,9 +1,8 @@
 //! A scan by several threads, of one snapshot.
 //!
-//! A scan begins in the caller's thread alone. Only when it has read many leaves, rather than known
-//! them by their zone maps, is what is left of its range cut into parts, where inner nodes are cut,
-//! and helpers take these in turn with the caller. The caller's transaction is borrowed meanwhile, and
-//! holds the snapshot for all.
+//! A scan begins in the caller's thread alone. It turns parallel only when it has read many leaves that their zone maps
+//! could not replace. Then it cuts the rest of its range into parts, at keys of inner nodes. Helper threads and the
+//! caller take one part after the other. The helpers borrow the caller's transaction, which holds the snapshot for all.
 
 use crate::error::{Error, Result};
 use crate::knobs;
@@ -13,7 +12,7 @@ use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::table::shared::Scans;
 use crate::txn::{SnapshotReader, TreeTransaction};
 
-/// Takes in the range from `from` up to, not including, `to`.
+/// Scans the range from `from` up to, not including, `to`.
 pub(super) fn run(
     txn: &TreeTransaction,
     source: &Source<'_>,
@@ -31,7 +30,7 @@ pub(super) fn run(
     if scan.run(&mut leaves, at_first)? {
         return Ok(scan.totals);
     }
-    // The last leaf that was read may have been the range's last.
+    // The last leaf read may be the last of the range.
     let Some(from) = leaves.rest() else {
         return Ok(scan.totals);
     };
@@ -62,7 +61,7 @@ pub(super) fn run(
             match helper {
                 Ok(helper) => running.push(helper),
                 Err(error) => {
-                    // Whoever is there does it.
+                    // The threads that did start take all parts.
                     tracing::warn!(%error, "no thread for a part of a scan");
                     break;
                 }
@@ -72,7 +71,7 @@ pub(super) fn run(
         for helper in running {
             match helper.join() {
                 Ok(Ok(totals)) => scan.totals.merge(&totals),
-                // Who was interrupted only because another one failed does not tell why.
+                // A thread that stopped only because another failed has not the cause.
                 Ok(Err(error)) if matches!(result, Ok(()) | Err(Error::Interrupted)) => {
                     result = Err(error);
                 }
@@ -85,7 +84,7 @@ pub(super) fn run(
     Ok(scan.totals)
 }
 
-/// A range in parts.
+/// A range, cut into parts.
 struct Parts {
     from: Vec<u8>,
     cuts: Vec<Vec<u8>>,
@@ -94,7 +93,7 @@ struct Parts {
 }
 
 impl Parts {
-    /// Takes in part after part, until none is left.
+    /// Scans part after part, until none is left.
     fn take(&self, scan: &mut Scan<'_>, source: &Source<'_>) -> Result<()> {
         loop {
             let n = self.next.fetch_add(1, Ordering::Relaxed);

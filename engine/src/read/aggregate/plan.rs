@@ -1,4 +1,4 @@
-//! What a set of aggregates needs of each row, and what they come to.
+//! The columns that a set of aggregates needs of each row, and the totals of these.
 
 use std::collections::BTreeMap;
 
@@ -13,19 +13,19 @@ use crate::row::scalar::{ScalarForm, ScalarPlace};
 use crate::table::open_table::IndexId;
 use crate::tree::ZoneMap;
 
-/// The columns that aggregates need, each once.
+/// The columns that aggregates need, each once, and the filters.
 pub(super) struct Plan {
     pub index: IndexId,
     pub columns: SmallVec<[ScalarPlace; 4]>,
-    /// What lets rows through, all of it together.
+    /// A row must pass all of these.
     pub filters: SmallVec<[Filter; 2]>,
-    /// The column by whose values rows are grouped.
+    /// The column by which rows are grouped.
     pub group: Option<ScalarPlace>,
-    /// For each aggregate the place of its column in `columns`; `None`: rows are counted.
+    /// For each aggregate the place of its column in `columns`; `None`: it counts rows.
     uses: SmallVec<[Option<usize>; 4]>,
 }
 
-/// What the values of a column come to so far.
+/// Totals of a column so far.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Values {
     pub count: u64,
@@ -34,13 +34,14 @@ pub(super) struct Values {
     pub max: u64,
 }
 
-/// What rows come to so far: how many, and the columns of a plan.
+/// Totals of rows so far: their number, and the columns of a plan.
 #[derive(Clone, Debug)]
 pub(super) struct Totals {
     pub rows: u64,
     pub columns: SmallVec<[Values; 4]>,
-    /// Where rows are grouped: what those of each value come to, by the number that stands for the
-    /// value (`None`: NULL), and nothing in the two above.
+    /// If rows are grouped: the totals of each group, by the number that represents its value (`None`: NULL).
+    ///
+    /// The two fields above are then empty.
     pub groups: BTreeMap<Option<u64>, Totals>,
 }
 
@@ -52,7 +53,7 @@ impl Values {
         max: 0,
     };
 
-    /// Takes in a value.
+    /// Adds a value.
     #[inline]
     pub fn add(&mut self, form: ScalarForm, bits: u64) {
         self.count += 1;
@@ -70,7 +71,7 @@ impl Values {
 }
 
 impl Totals {
-    /// Takes in what other rows come to.
+    /// Adds the totals of other rows.
     pub fn merge(&mut self, other: &Totals) {
         self.rows += other.rows;
         for (into, from) in self.columns.iter_mut().zip(&other.columns) {
@@ -86,14 +87,16 @@ impl Totals {
         }
     }
 
-    /// Forgets all rows.
+    /// Resets to no rows.
     pub fn clear(&mut self) {
         self.rows = 0;
         self.columns.fill(Values::NONE);
         self.groups.clear();
     }
 
-    /// Takes in a zone map of a leaf as column `n`. Its rows are counted by the caller, once.
+    /// Adds a zone map of a leaf to column `n`.
+    ///
+    /// The caller counts the leaf's rows, once.
     pub fn add_zone_map(&mut self, n: usize, zone_map: &ZoneMap) {
         if let Some(values) = self.columns.get_mut(n) {
             values.merge(&Values {
@@ -105,8 +108,7 @@ impl Totals {
         }
     }
 
-    /// The zone map of column `n`, where the rows are those of one leaf; without a column that of
-    /// the rows alone.
+    /// The zone map of column `n`, if the totals are of one leaf; without a column, that of the rows alone.
     pub fn zone_map(&self, n: Option<usize>, max_txid: u64) -> ZoneMap {
         let values = n.and_then(|n| self.columns.get(n));
         let values = values.unwrap_or(&Values::NONE);
@@ -167,13 +169,12 @@ impl Plan {
         Ok(())
     }
 
-    /// Whether zone maps of the columns always tell what a leaf comes to: no row of it is left out, and all
-    /// are taken in alike.
+    /// Whether zone maps can always replace a leaf: the plan has no filters and no groups.
     pub fn is_of_whole_leaves(&self) -> bool {
         self.filters.is_empty() && self.group.is_none()
     }
 
-    /// The columns of a row that mini-pages must have to take its place; `None` where none would do.
+    /// The columns that a mini-page must have to replace a leaf; `None` if no mini-page can.
     pub fn mini_page_columns(&self) -> Option<ColumnSet> {
         let would_do =
             self.index == 0 && self.group.is_none() && self.places().all(ScalarPlace::is_known);
@@ -182,7 +183,7 @@ impl Plan {
         ColumnSet::of(&columns).filter(|_| would_do)
     }
 
-    /// A plan that takes in one column of all rows.
+    /// A plan for one column of all rows, without filters.
     pub fn of_column(place: ScalarPlace) -> Plan {
         Plan {
             index: 0,
@@ -233,13 +234,13 @@ impl Plan {
         })))
     }
 
-    /// The places of all columns that are looked at.
+    /// The places of all columns that the plan reads.
     pub fn places(&self) -> impl Iterator<Item = &ScalarPlace> {
         let filters = self.filters.iter().map(|filter| &filter.place);
         filters.chain(&self.columns).chain(&self.group)
     }
 
-    /// What no rows come to.
+    /// The totals of no rows.
     pub fn nothing(&self) -> Totals {
         Totals {
             rows: 0,
@@ -248,7 +249,7 @@ impl Plan {
         }
     }
 
-    /// The groups, in the order of their values, NULL first.
+    /// The groups, in ascending order of their values, NULL first.
     pub fn groups(&self, aggregates: &[Aggregate], totals: &Totals) -> Vec<Group> {
         let Some(place) = &self.group else {
             return Vec::new();
@@ -260,7 +261,7 @@ impl Plan {
         totals.groups.iter().map(group).collect()
     }
 
-    /// The answers to the aggregates that the plan was made for.
+    /// The answers to the aggregates for which the plan was made.
     pub fn answers(&self, aggregates: &[Aggregate], totals: &Totals) -> Vec<Aggregated> {
         let answer = |(aggregate, used): (&Aggregate, &Option<usize>)| {
             let found = used.and_then(|n| Some((self.columns.get(n)?, totals.columns.get(n)?)));

@@ -1,5 +1,5 @@
-//! Rows taken in one at a time: those whose versions must be judged, those that stand outside the
-//! tree, and those that a cursor locks.
+//! Aggregates over single rows: rows whose versions must be checked, rows that are stored outside the tree, and rows
+//! that a cursor locks.
 
 use std::ops::{Bound, Range};
 use std::sync::Arc;
@@ -30,9 +30,9 @@ pub(super) struct Rows<'a> {
     range: Range<usize>,
     copied: Copied,
     key: Vec<u8>,
-    /// An older version, fetched from undo.
+    /// An older version, read from undo.
     older: Vec<u8>,
-    /// A row that stood outside.
+    /// A row that is stored outside its page.
     brought: Vec<u8>,
     entry: EntryBuffer,
 }
@@ -53,14 +53,14 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// Copies a latched leaf; `copied` was noted before.
+    /// Copies a latched leaf; the caller has noted `copied` before.
     pub fn copy(&mut self, leaf: &Leaf<'_>, copied: Copied) {
         leaf.copy_to(&mut self.image);
         self.range = leaf.range.clone();
         self.copied = copied;
     }
 
-    /// Takes in those records of the copied leaf that the view sees.
+    /// Adds those records of the copied leaf that the view sees.
     pub fn take_in(
         &mut self,
         versions: &VersionResolver<'_>,
@@ -108,7 +108,7 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// Takes in a row, of which `bits` gives columns, if the plan's filters let it through.
+/// Adds a row, whose columns `bits` returns, if the plan's filters accept it.
 fn add(
     plan: &Plan,
     totals: &mut Totals,
@@ -135,7 +135,7 @@ fn add(
     Ok(())
 }
 
-/// A record, to be decoded in the ordinary way.
+/// A record, for decoding column by column.
 fn view_of<'a>(
     table: &'a Table,
     index: IndexId,
@@ -153,7 +153,7 @@ fn view_of<'a>(
     Ok(RowView::entry(table, entry))
 }
 
-/// Takes in the rows of a range as a cursor returns them, which locks them and the range.
+/// Adds the rows of a range as a cursor returns them; the cursor locks them and the range.
 pub(super) fn by_cursor(
     txn: &mut Transaction,
     table: &Arc<Table>,

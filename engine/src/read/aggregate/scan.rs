@@ -1,4 +1,4 @@
-//! The leaves of a range, taken in one after the other.
+//! A scan of the leaves of a range, one after the other.
 
 use smallvec::SmallVec;
 
@@ -17,20 +17,20 @@ use crate::table::open_table::{Table, TableTrees};
 use crate::tree::{Leaf, LeafScan, MiniPage, SkippableLeaf, Step, Tree, ZoneMap};
 use crate::txn::{KillHandle, TreeTransaction, VersionResolver};
 
-/// What is read, by all threads that do it.
+/// The source of the scan, shared by all threads that read it.
 pub(super) struct Source<'a> {
     pub table: &'a Table,
     pub trees: &'a TableTrees,
     pub tree: &'a Tree,
     pub plan: &'a Plan,
     pub view: ReadView,
-    /// What mini-pages must have to take the place of leaves, where they can.
+    /// The columns that a mini-page must have to replace a leaf, if mini-pages can.
     pub asked: Option<Projection<'a>>,
     pub stop: Stop,
 }
 
 impl<'a> Source<'a> {
-    /// The leaves of a part of the range.
+    /// A leaf scan of a part of the range.
     pub fn leaves(&self, from: Vec<u8>, to: Option<Vec<u8>>) -> LeafScan<'a> {
         let mut leaves = self.tree.leaves(from, to);
         if self.plan.is_of_whole_leaves() {
@@ -43,7 +43,7 @@ impl<'a> Source<'a> {
     }
 }
 
-/// Why a scan should not go on.
+/// Reasons why a scan must stop.
 pub(super) struct Stop {
     kill: KillHandle,
     failed: AtomicBool,
@@ -57,7 +57,7 @@ impl Stop {
         }
     }
 
-    /// One of the threads has failed: the others need not go on.
+    /// Tells the other threads that this one has failed: they need not go on.
     pub fn fail(&self) {
         self.failed.store(true, Ordering::Relaxed);
     }
@@ -71,34 +71,34 @@ impl Stop {
     }
 }
 
-/// A scan under way.
+/// A running scan.
 pub(super) struct Scan<'a> {
     source: &'a Source<'a>,
     versions: VersionResolver<'a>,
-    /// Who keeps mini-pages of leaves, and how many more.
+    /// The transaction that makes mini-pages of leaves, and how many more it may make.
     keeper: Option<&'a TreeTransaction>,
     to_keep: usize,
-    /// Whether leaves are taken in as they stand: every column is where it is found without ordinary
-    /// decoding, and rows are not grouped.
+    /// Whether leaves can be scanned under their latch: every column is found without ordinary decoding, and rows are
+    /// not grouped.
     is_known: bool,
-    /// What the rows so far come to.
+    /// Totals of all rows so far.
     pub totals: Totals,
-    /// The same of one leaf.
+    /// Totals of one leaf.
     leaf: Totals,
-    /// For leaves that are copied.
+    /// For leaves that must be copied.
     rows: Rows<'a>,
 }
 
-/// What became of a leaf under its latch.
+/// Result of the read of a leaf under its latch.
 enum LeafOutcome {
-    /// It has been taken in.
+    /// The leaf's rows are in the totals.
     Taken,
-    /// It has been copied, and is still to be taken in.
+    /// The leaf was copied; its rows must still be added.
     Copied,
 }
 
 impl<'a> Scan<'a> {
-    /// A scan that, on behalf of `keeper`, leaves mini-pages of a few leaves behind.
+    /// A scan; with `keeper`, it makes mini-pages of a few leaves.
     pub fn new(
         source: &'a Source<'a>,
         versions: VersionResolver<'a>,
@@ -117,7 +117,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Takes in the leaves of a range, until so many have been read; false when there may be more.
+    /// Scans the leaves of a range until `read` leaves have been read; returns false if more may follow.
     pub fn run(&mut self, leaves: &mut LeafScan<'_>, mut read: usize) -> Result<bool> {
         let mut count = 0;
         while read > 0 {
@@ -151,7 +151,7 @@ impl<'a> Scan<'a> {
             Some(page) => take_mini_page(plan, page, totals),
             None => take_zone_maps(plan, view, leaf, totals),
         };
-        // A key of a leaf that a mini-page is to be made of.
+        // A key of the leaf of which a mini-page is to be made.
         let mut key = Vec::new();
         let read = |leaf: &Leaf<'_>| {
             let has_zone_maps = leaf.whole && plan.is_of_whole_leaves();
@@ -182,8 +182,9 @@ impl<'a> Scan<'a> {
     }
 }
 
-/// Takes a leaf in by its zone maps; false, changing nothing, where one is missing, does not tell
-/// enough, or some record may be one that the view does not see.
+/// Adds a leaf by its zone maps; returns false, and changes nothing, if these can't replace it.
+///
+/// It can't if a zone map is missing or does not decide a filter, or if the view may not see some record.
 fn take_zone_maps(
     plan: &Plan,
     view: &ReadView,
@@ -199,7 +200,7 @@ fn take_zone_maps(
         let zone_map = leaf.zone_map(Some(filter.place.column)).filter(all_seen);
         match zone_map.map(|zone_map| filter.passes(&zone_map)) {
             Some(Passes::All) => {}
-            // Whatever the other filters say.
+            // No row passes, whatever the other filters say.
             Some(Passes::None) => return true,
             Some(Passes::Some) | None => all = false,
         }
@@ -214,7 +215,7 @@ fn take_zone_maps(
     }
     let of = |place: &ScalarPlace| leaf.zone_map(Some(place.column)).filter(all_seen);
     if let [place] = &plan.columns[..] {
-        // By far the most frequent, and spared the list.
+        // By far the most frequent case: needs no list.
         let Some(zone_map) = of(place) else {
             return false;
         };
@@ -235,7 +236,7 @@ fn take_zone_maps(
     true
 }
 
-/// Takes in what a mini-page has of a leaf; false, changing nothing, where that does not do.
+/// Adds a leaf by its mini-page; returns false, and changes nothing, if the mini-page can't replace it.
 fn take_mini_page(plan: &Plan, leaf: &MiniPage<'_>, totals: &mut Totals) -> bool {
     let mut of_leaf = plan.nothing();
     let columns = ColumnSet(leaf.columns);
@@ -256,15 +257,16 @@ fn take_mini_page(plan: &Plan, leaf: &MiniPage<'_>, totals: &mut Totals) -> bool
     true
 }
 
-/// Takes in the records of a leaf all of which the view sees, into `of_leaf`, which is cleared
-/// first; false where one takes ordinary decoding.
+/// Adds the records of a leaf, all of which the view sees, to `of_leaf`, after clearing it.
+///
+/// Returns false if a record needs ordinary decoding.
 fn take(plan: &Plan, leaf: &Leaf<'_>, of_leaf: &mut Totals) -> bool {
     of_leaf.clear();
     for i in leaf.range.clone() {
         let payload = match live_payload(leaf.value(i)) {
             Ok(Some(payload)) => payload,
             Ok(None) => continue,
-            // The ordinary way reports it.
+            // The ordinary decoding reports the error.
             Err(_) => return false,
         };
         let key_len = leaf.key_len(i);
@@ -276,8 +278,7 @@ fn take(plan: &Plan, leaf: &Leaf<'_>, of_leaf: &mut Totals) -> bool {
     true
 }
 
-/// Takes in a row whose columns `read` finds, if the filters let it through; false where one takes ordinary
-/// decoding.
+/// Adds a row whose columns `read` finds, if the filters accept it; returns false if a column needs ordinary decoding.
 #[inline]
 fn take_row(plan: &Plan, totals: &mut Totals, read: impl Fn(&ScalarPlace) -> Found) -> bool {
     for filter in &plan.filters {
@@ -301,8 +302,10 @@ fn take_row(plan: &Plan, totals: &mut Totals, read: impl Fn(&ScalarPlace) -> Fou
     true
 }
 
-/// Keeps what a whole leaf came to; or, where filters let only a part of it through, what the
-/// filters' columns come to, unless that would take the place of another column's.
+/// Stores the zone maps of a whole leaf.
+///
+/// If the plan has filters, `of_leaf` has only some rows: then it computes and stores those of the filters' columns,
+/// unless one would replace another column's.
 fn keep(plan: &Plan, leaf: &Leaf<'_>, of_leaf: &Totals) {
     let max_txid = leaf.max_txid();
     if !plan.filters.is_empty() {

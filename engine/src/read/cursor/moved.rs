@@ -1,9 +1,9 @@
-//! Rows whose index entries others have moved before they were locked.
+//! Rows whose index entries other transactions have moved before the cursor locked them.
 //!
-//! A locking read that locks no ranges finds an entry, locks its row, and may find that the row has another
-//! entry by now. One that lies ahead the cursor comes to. One that lies before, and behind the last row that was
-//! returned, it would miss, though the row was there all the time: so it goes back to it.
-//! A new entry that is not committed yet leads to the row, too, as in InnoDB, unless the row itself is new.
+//! A locking read that locks no ranges finds an entry, locks its row, and may find that the row has another entry by
+//! now. If that entry lies ahead, the cursor comes to it. If it lies between the last returned row and the old entry,
+//! the cursor would miss a row that was there all the time. So the cursor goes back to that entry. A new entry that is
+//! not committed yet leads to the row, too, as in InnoDB, unless the row itself is new.
 
 use std::cmp::Ordering;
 
@@ -19,16 +19,17 @@ use crate::table::open_table::TableTrees;
 use crate::tree::Position;
 
 impl Cursor {
-    /// From here on, a locking cursor comes to entries, too, that others have put and not committed.
+    /// From the next seek on, a locking cursor also comes to entries that others have inserted and not committed.
     pub(super) fn meet_moving(&mut self, locks: bool) {
         let meets = locks && self.index != 0 && !self.newest;
         self.walk
             .set_meets_uncommitted(meets && !is_planted(PlantedFault::PassMovingEntries));
     }
 
-    /// Whether the entry that the walk stands on is to be looked at: whether it is committed, or the new one
-    /// of a row that is there. Such a row is waited for: where it had its entry, ahead, there may be none by the
-    /// time that the cursor comes there.
+    /// Whether the cursor must check the walk's entry: if it is committed, or the new entry of an existing row.
+    ///
+    /// The cursor waits for the row of a new entry: by the time that the cursor comes to the row's old entry, that may
+    /// be gone.
     pub(super) fn leads_to_row(&self, txn: &mut Transaction, trees: &TableTrees) -> Result<bool> {
         if !self.walk.is_uncommitted() {
             return Ok(true);
@@ -41,8 +42,9 @@ impl Cursor {
         Ok(row.is_some())
     }
 
-    /// The entry that the row of the batch has, now that it is locked, where that lies between where the cursor came
-    /// from and the entry that has led to the row.
+    /// The present entry of the batch's row, which is now locked, if the cursor has already passed that entry.
+    ///
+    /// `None` if the entry lies ahead, or before the place where the cursor's search or step began.
     #[cold]
     pub(super) fn moved_back(&self, trees: &TableTrees) -> Result<Option<Vec<u8>>> {
         if self.index == 0 || self.newest || is_planted(PlantedFault::MissMovedEntries) {
@@ -72,8 +74,7 @@ impl Cursor {
     }
 }
 
-/// Where a search or a step of a cursor began: what lies from there to where it has come to, it has looked at and
-/// not returned.
+/// Where a search or a step of a cursor began: it has checked, and not returned, all entries since.
 #[derive(Default)]
 pub(super) struct Origin {
     key: Vec<u8>,
@@ -87,12 +88,12 @@ enum Place {
     End,
     /// At the key.
     At,
-    /// Behind it.
+    /// Behind the key.
     Behind,
 }
 
 impl Origin {
-    /// A search began at a position, or a step from a key.
+    /// Notes that a search began at a position, or a step at a key.
     pub(super) fn set(&mut self, position: Position<'_>) {
         self.key.clear();
         let key = match position {

@@ -1,4 +1,4 @@
-//! How a cursor moves: points, walks, batches, and when what it holds is out of date.
+//! How a cursor moves: single rows, walks, batches, and when the entries that it holds are out of date.
 
 use crate::error::Result;
 use crate::lock::LockMode;
@@ -28,7 +28,7 @@ impl Cursor {
         self.index == 0 || !self.options.index_only || self.options.lock != RowLock::None
     }
 
-    /// Whether rows come in batches, rather than from the walk.
+    /// Whether the cursor returns rows of batches, rather than records of the walk.
     pub(super) fn batched(&self, txn: &Transaction) -> bool {
         (self.index != 0 && self.returns_rows()) || txn.read_lock(self.options.lock).is_some()
     }
@@ -66,13 +66,13 @@ impl Cursor {
         }
         let tree = trees.index(self.index)?;
         if txn.isolation() == Isolation::Serializable {
-            // Also where there is no such entry: none can come.
+            // Lock the key even if there is no such entry: then no transaction can insert one.
             let mode = LockMode::Shared;
             if !txn.tree_txn.lock_row_or_skip(tree, key, mode, skip)? {
                 return Ok(false);
             }
         }
-        // The row that was locked last, where the entry did not lead to it any more.
+        // The row that was locked last, if the entry did not lead to it any more.
         let mut passed: Option<Vec<u8>> = None;
         loop {
             let view = self.view(txn, lock);
@@ -116,12 +116,12 @@ impl Cursor {
                 self.pass_absent(txn);
                 return Ok(false);
             }
-            // The entry may lead to another row now, also where nobody was waited for.
+            // The entry may lead to another row by now, even if the transaction did not wait.
             passed = Some(self.point_clustered.clone());
         }
     }
 
-    /// Whether an entry is still there, leading to the row that was locked meanwhile.
+    /// Whether an entry still leads to the row that was locked meanwhile.
     pub(super) fn still_leads(
         &self,
         txn: &mut Transaction,
@@ -142,7 +142,7 @@ impl Cursor {
         leads.unwrap_or(Ok(false))
     }
 
-    /// What the cursor sees.
+    /// The view that the cursor reads with.
     pub(super) fn view(&self, txn: &mut Transaction, lock: Option<LockMode>) -> ReadView {
         match self.newest {
             true => txn.tree_txn.latest_view(),
@@ -176,8 +176,9 @@ impl Cursor {
         self.arrive(txn, trees, on, extent)
     }
 
-    /// The walk stands on a record (`on`) or has ended: makes the cursor stand there, or on the
-    /// first row of a new batch.
+    /// Puts the cursor where the walk has come to: on a record (`on`), or on the first row of a new batch.
+    ///
+    /// If the walk has ended (`on` is false), the cursor leaves it.
     pub(super) fn arrive(
         &mut self,
         txn: &mut Transaction,
@@ -210,7 +211,7 @@ impl Cursor {
             self.begin_locking(txn);
         }
         on = self.wait_for_writer(txn, tree, on, extent)?;
-        // The row that was locked last, where it was not what was looked for.
+        // The row that was locked last, if it did not match.
         let mut passed: Option<Vec<u8>> = None;
         loop {
             self.batch.clear();
@@ -286,7 +287,7 @@ impl Cursor {
                 };
                 passed = (!locks_ranges).then(|| self.batch.last_clustered_key().to_vec());
                 if waited || (!locks_ranges && (found || !self.options.skip_locked)) {
-                    // The leaf was copied before somebody changed what was found in it.
+                    // The leaf was copied before another transaction changed this entry.
                     on = self.look_again(txn, tree, back, waited || found)?;
                     if !is_planted(PlantedFault::LookAgainUndecided) {
                         on = self.wait_for_writer(txn, tree, on, extent)?;
@@ -310,8 +311,7 @@ impl Cursor {
         }
     }
 
-    /// Whether the entry that the walk stands on is as it was when the leaf was copied, now that its
-    /// row is locked.
+    /// Whether the walk's entry is the same as when the leaf was copied, after its row was locked.
     fn entry_stands(&self, txn: &mut Transaction, tree: &Tree) -> Result<bool> {
         if self.index == 0 {
             return Ok(true);
@@ -323,8 +323,10 @@ impl Cursor {
         Ok(same == Some(true))
     }
 
-    /// Copies the leaf anew, and goes on from where the row has its entry now (`back`), or else from the entry of the
-    /// batch: with it (`here`), where it was waited for or is another one now, or behind it, where it has no row.
+    /// Copies the leaf anew, and goes on from the row's present entry (`back`), or else from the entry of the batch.
+    ///
+    /// With `here`, the walk goes to that entry: the cursor waited for it, or it has changed. Without, the walk goes
+    /// behind it: it has no row.
     fn look_again(
         &mut self,
         txn: &mut Transaction,
@@ -346,8 +348,9 @@ impl Cursor {
             .seek(&txn.tree_txn, tree, view, position, self.direction)
     }
 
-    /// Where a cursor that waits for writers has come to a record that another transaction may be writing: waits
-    /// for that one, and passes over the record if it is none. Records beyond what is looked for stay as they are.
+    /// Waits for the writer of the walk's record, if the cursor waits for writers and the record may be uncommitted.
+    ///
+    /// Passes over the record if it turns out to be none. Does not wait for records beyond the cursor's end.
     fn wait_for_writer(
         &mut self,
         txn: &mut Transaction,
@@ -369,7 +372,7 @@ impl Cursor {
                 None => on = self.walk.step(&txn.tree_txn, tree, self.direction)?,
             }
             if let Some(here) = here.filter(|_| txn.tree_txn.waits() != waits) {
-                // No range is locked: others may have put records in while this one was waited for.
+                // The cursor locks no range: others may have inserted records during the wait.
                 let position = match self.direction {
                     Direction::Forward => Position::AtOrAfter(&here),
                     Direction::Backward => Position::AtOrBefore(&here),
@@ -384,7 +387,7 @@ impl Cursor {
         Ok(on)
     }
 
-    /// What the filter says of the entry that the walk stands on.
+    /// The filter's decision on the walk's entry.
     pub(super) fn look(&mut self) -> Result<Verdict> {
         let Some(filter) = self.filter.as_mut().filter(|_| self.index != 0) else {
             return Ok(Verdict::Keep);
@@ -397,7 +400,7 @@ impl Cursor {
         filter.look(&RowView::entry(&self.table, entry))
     }
 
-    /// Whether a collection may go as far as `key`.
+    /// Whether the cursor may collect entries as far as `key`.
     pub(super) fn within(&self, key: &[u8], ahead: BatchExtent) -> bool {
         if ahead == BatchExtent::Prefix && !key.starts_with(&self.prefix) {
             return false;
@@ -430,7 +433,7 @@ impl Cursor {
         result
     }
 
-    /// Whether the next record of the leaf at hand, below the walk's stop, is the next entry.
+    /// Whether the next entry is the next record of the copied leaf, if that lies below the walk's stop.
     #[inline]
     pub(super) fn can_step(&self, txn: &mut Transaction) -> bool {
         self.plain
@@ -440,7 +443,7 @@ impl Cursor {
             && txn.tree_txn.view().csn == self.walk.view.csn
     }
 
-    /// Tells the walk where the cursor's end, or after an exact seek the prefix, is reached.
+    /// Tells the walk where the cursor's end is, or after an exact seek the end of the prefix.
     pub(super) fn set_stop(&mut self) {
         let mut stop = self.end.as_ref().and_then(|(end, inclusive)| {
             if *inclusive {
@@ -459,7 +462,7 @@ impl Cursor {
         self.walk.set_stop(stop);
     }
 
-    /// The prefix of the last seek is no longer what the cursor stays within.
+    /// The cursor no longer stays within the prefix of the last seek.
     #[inline]
     pub(super) fn leave_prefix(&mut self) {
         if self.same_prefix {
@@ -468,7 +471,7 @@ impl Cursor {
         }
     }
 
-    /// The walk has stepped onto a row that stands outside.
+    /// The walk has stepped onto a row that is stored outside its page.
     #[cold]
     pub(super) fn arrive_again(&mut self, txn: &mut Transaction) -> Result<bool> {
         let trees = self.take_trees();
@@ -497,9 +500,9 @@ impl Cursor {
             && self.knows_writes(txn)
             && (lock.is_none() || self.knows_waits(txn));
         if self.same_prefix && extent == BatchExtent::End {
-            // The cursor goes beyond what the last seek was for, and the lock with it.
+            // The cursor, and its lock, go beyond the prefix of the last seek.
             self.leave_prefix();
-            // The walk may have come to its end where the lock did.
+            // The walk may have ended at the end of the locked range.
             goes_on &= direction == Direction::Forward && !locks_ranges(txn);
         }
         if !goes_on {
@@ -514,7 +517,7 @@ impl Cursor {
                 }
                 return Ok(true);
             }
-            // Where it goes on from if nothing comes of the next batch.
+            // The cursor goes on from here if the next batch is empty.
             self.place.clear();
             self.place.extend_from_slice(self.batch.last_key());
             self.at = At::Gap(Gap::On);
@@ -525,11 +528,11 @@ impl Cursor {
                 return self.restart(txn, trees, direction, extent);
             }
             if self.walk.has_ended() {
-                // Behind what the filter had skipped, last.
+                // The filter has skipped all entries behind the batch.
                 return Ok(self.at_end());
             }
             if self.walk.key() != self.batch.last_key() {
-                // The collection stopped before what the walk stands on.
+                // The walk is on an entry at which the batch stopped.
                 let found = self.arrive(txn, trees, true, extent)?;
                 return Ok(found || self.at_end());
             }
@@ -546,22 +549,22 @@ impl Cursor {
         Ok(found || self.at_end())
     }
 
-    /// A leaf is about to be copied.
+    /// Must be called before a leaf is copied.
     fn note_copy(&mut self, txn: &Transaction) {
         self.writes = txn.writes;
         self.waits = txn.tree_txn.waits();
     }
 
-    /// Whether the transaction has waited for nobody since the leaf was copied: neither elsewhere in the statement. Who
-    /// was waited for may have changed what is in it. A walk that locks ranges has it as it is.
+    /// Whether the transaction has waited for no other since the leaf was copied, also elsewhere in the statement.
+    ///
+    /// A transaction that was waited for may have changed the leaf. A walk that locks ranges has its leaf up to date.
     fn knows_waits(&self, txn: &Transaction) -> bool {
         self.waits == txn.tree_txn.waits()
             || locks_ranges(txn)
             || is_planted(PlantedFault::ForgetWaits)
     }
 
-    /// Whether all that the transaction has written since the leaf was copied is the row that
-    /// the cursor stands on.
+    /// Whether all that the transaction has written since the leaf was copied is the current row.
     pub(super) fn knows_writes(&self, txn: &Transaction) -> bool {
         txn.writes == self.writes
             || (txn.writes == self.writes + 1

@@ -1,5 +1,6 @@
-//! Rows that a locking cursor passes over: locked to be looked at, or looked at without a lock because
-//! another transaction has them.
+//! Rows that a locking cursor passes over.
+//!
+//! The cursor locks such a row to check it, or reads it without a lock because another transaction has locked it.
 
 use crate::error::Result;
 use crate::planted::{is_planted, PlantedFault};
@@ -11,24 +12,25 @@ use crate::settings::Isolation;
 use crate::table::open_table::TableTrees;
 use crate::txn::LastCommitted;
 
-/// A row that is read as it was committed last.
+/// A row that the cursor read as its last committed version.
 pub(super) struct CommittedRow {
-    /// Keeps its large values there to be read.
+    /// Keeps the version's large values readable.
     _snapshot: LastCommitted,
-    /// It is wanted: the next step leads to the row itself, and waits for it.
+    /// The caller wants the row: the next step leads to the row itself, and waits for it.
     again: bool,
 }
 
 impl Cursor {
-    /// From the next row on, a scan or a range of the clustered index does not wait, under READ COMMITTED,
-    /// for a row that another transaction has locked, but returns it as it was committed last, without a lock:
-    /// a *semi-consistent* read, of which [`Cursor::was_semi_consistent`] tells. A row that was never
-    /// committed is passed over. Who does not want the row calls [`Cursor::unlock_row`] and goes on. Else the
-    /// next step, in either direction, leads to the same row again, and now waits for it: it is locked then,
-    /// and the newest there is. If it is gone, the step leads to the one behind it. A seek that comes to the row
-    /// waits for it, too.
+    /// Turns *semi-consistent* reads on or off, under READ COMMITTED, from the next row on.
     ///
-    /// For whoever changes rows that match a condition. A search for the one row of a whole key waits anyway.
+    /// A scan or a range of the clustered index then does not wait for a row that another transaction has locked. The
+    /// cursor returns the row's last committed version, without a lock; [`Cursor::was_semi_consistent`] tells so. It
+    /// passes over a row that was never committed. A caller that does not want the row calls [`Cursor::unlock_row`] and
+    /// goes on. Otherwise the next step, in either direction, leads to the same row again and waits for it: the row is
+    /// then locked, and the newest version. If the row is gone, the step leads to the one behind it. A seek that comes
+    /// to the row waits for it, too.
+    ///
+    /// For statements that change rows that match a condition. A search for the one row of a whole key waits anyway.
     #[inline]
     pub fn set_semi_consistent(&mut self, tries: bool) {
         self.semi_consistent = tries;
@@ -37,16 +39,15 @@ impl Cursor {
         }
     }
 
-    /// Whether the row that the cursor stands on is as it was committed last, and not locked: it must not
-    /// be changed.
+    /// Whether the current row is the last committed version, and not locked: the caller must not change it.
     pub fn was_semi_consistent(&self) -> bool {
         self.committed.as_ref().is_some_and(|row| row.again)
     }
 
-    /// Gives the lock of the row back that the cursor stands on, since the row is not what was looked
-    /// for; those who wait for the row get it. Under READ COMMITTED only: the other levels keep what
-    /// they have read as it is. The lock stays where the transaction had held the row before this
-    /// cursor came to it, or has locked or written anything since.
+    /// Releases the lock of the current row, since the row does not match; transactions that wait for the row get it.
+    ///
+    /// Under READ COMMITTED only: the other levels keep locks of rows that they have read. The lock also stays if the
+    /// transaction had locked the row before this cursor came to it, or has locked or written anything since.
     pub fn unlock_row(&mut self, txn: &mut Transaction) {
         if let Some(row) = &mut self.committed {
             // There is no lock.
@@ -63,19 +64,20 @@ impl Cursor {
         }
     }
 
-    /// The cursor is about to lock the next row.
+    /// Must be called before the cursor locks the next row.
     pub(super) fn begin_locking(&mut self, txn: &mut Transaction) {
         self.locked = None;
         txn.tree_txn.begin_locking();
     }
 
-    /// The cursor stands on a row that it has locked.
+    /// Must be called when the cursor is on a row that it has locked.
     pub(super) fn has_locked(&mut self, txn: &Transaction) {
         self.locked = Some((txn.tree_txn.lock_requests(), txn.writes));
     }
 
-    /// The row that the cursor has locked last is not what it looks for: others changed it before it was locked. The
-    /// cursor does not stand on it, so that nobody could give it back by [`Cursor::unlock_row`].
+    /// Releases the row that the cursor has locked last: another transaction changed it before, and it does not match.
+    ///
+    /// The cursor is not on that row, so that [`Cursor::unlock_row`] could not release it.
     pub(super) fn pass_locked(&self, txn: &mut Transaction) {
         if txn.isolation() == Isolation::ReadCommitted
             && !self.newest
@@ -85,14 +87,14 @@ impl Cursor {
         }
     }
 
-    /// There is no row of the key that the cursor was to find, which it has locked if it locks at all.
+    /// Releases the lock of a key that has no row, if the cursor locks.
     pub(super) fn pass_absent(&self, txn: &mut Transaction) {
         if txn.read_lock(self.options.lock).is_some() && !is_planted(PlantedFault::KeepAbsentRows) {
             self.pass_locked(txn);
         }
     }
 
-    /// Whether the row of the batch, which is to be locked, need not be waited for.
+    /// Whether the cursor need not wait for the row of the batch, which it is about to lock.
     pub(super) fn may_pass(&self, txn: &Transaction) -> bool {
         self.semi_consistent
             && self.index == 0
@@ -103,7 +105,7 @@ impl Cursor {
             && !is_planted(PlantedFault::WaitForEachRow)
     }
 
-    /// The row of the batch is one that another transaction has.
+    /// Puts the cursor on the row of the batch, which another transaction has locked.
     pub(super) fn stand_on_committed(&mut self, snapshot: LastCommitted) {
         self.committed = Some(CommittedRow {
             _snapshot: snapshot,
@@ -111,18 +113,18 @@ impl Cursor {
         });
     }
 
-    /// The cursor is about to move: gives the key of the row that it stands on, if that is to be waited for
-    /// now.
+    /// Returns the key of the current row if the cursor must wait for that row.
+    ///
+    /// Called before the cursor moves.
     #[inline]
     pub(super) fn leaves_committed(&mut self) -> Option<Vec<u8>> {
-        // Taken only where there is one: each step comes here.
+        // Each step comes here, and mostly there is none.
         self.committed.as_ref()?;
         let row = self.committed.take()?;
         row.again.then(|| self.key().to_vec())
     }
 
-    /// Goes once more to the row that the cursor stands on, and waits for it; to the one behind it where it is
-    /// gone.
+    /// Goes to the current row once more, and waits for it; if it is gone, goes to the one behind it.
     #[cold]
     pub(super) fn read_again(
         &mut self,

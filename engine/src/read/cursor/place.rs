@@ -1,4 +1,4 @@
-//! The place of a cursor that stands on no entry, and how it goes on from there.
+//! The place of a cursor that is on no entry, and how the cursor goes on from there.
 
 use crate::error::Result;
 use crate::planted::{is_planted, PlantedFault};
@@ -12,24 +12,24 @@ use crate::tree::Position;
 /// A place between entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Gap {
-    /// Nothing has been sought yet.
+    /// The cursor has not sought yet.
     Nowhere,
-    /// Before all that start with the prefix of the last seek, or are greater.
+    /// Before all entries that start with the prefix of the last seek, or are greater.
     BeforePrefix,
-    /// Behind all that start with the prefix of the last seek.
+    /// Behind all entries that start with the prefix of the last seek.
     BehindPrefix,
-    /// Before the entry at `place`, should there be one.
+    /// Before the entry at `place`, if there is one.
     Before,
-    /// Behind it.
+    /// Behind the entry at `place`.
     Behind,
-    /// In its stead: it is neither next nor previous.
+    /// In place of the entry at `place`: that entry is neither next nor previous.
     On,
-    /// Behind all.
+    /// Behind all entries.
     End,
 }
 
 impl Gap {
-    /// From where a step in `direction` leads to the entry at `place`.
+    /// The gap from which a step in `direction` leads to the entry at `place`.
     pub(super) fn facing(direction: Direction) -> Gap {
         match direction {
             Direction::Forward => Gap::Before,
@@ -37,7 +37,7 @@ impl Gap {
         }
     }
 
-    /// Where a seek leads that finds nothing.
+    /// The gap where a seek leaves the cursor that finds no entry.
     pub(super) fn of_seek(to: Seek) -> Gap {
         match to {
             // The prefix of a seek for the first or the last is empty.
@@ -48,8 +48,7 @@ impl Gap {
 }
 
 impl Cursor {
-    /// Steps off the entry that the cursor stands on, but keeps its place: the next step may be
-    /// another transaction's.
+    /// Steps off the current entry, but keeps its place: another transaction may do the next step.
     pub fn step_off(&mut self) {
         self.committed = None;
         if !matches!(self.at, At::Gap(_)) {
@@ -57,8 +56,9 @@ impl Cursor {
         }
     }
 
-    /// Steps off the entry that the cursor stands on, to before it: the next step in the direction of the last
-    /// one leads there again. For whoever could not use what it found.
+    /// Steps off the current entry, to before it: the next step in the direction of the last one leads to it again.
+    ///
+    /// For callers that could not use the entry.
     pub fn step_back(&mut self) {
         self.committed = None;
         if !matches!(self.at, At::Gap(_)) {
@@ -66,7 +66,7 @@ impl Cursor {
         }
     }
 
-    /// Steps off the entry that the cursor stands on, to a place beside it.
+    /// Steps off the current entry, to a gap at its key.
     pub(super) fn leave(&mut self, gap: Gap) {
         let mut place = std::mem::take(&mut self.place);
         place.clear();
@@ -75,8 +75,9 @@ impl Cursor {
         self.at = At::Gap(gap);
     }
 
-    /// The walk has gone too far: to an entry that is not wanted (`on`), or to its end. The cursor
-    /// stays before that entry, or on the last one in its stead.
+    /// Leaves the walk, which has gone too far: to an unwanted entry (`on`), or to its end.
+    ///
+    /// The cursor stays before the unwanted entry, or in place of the last one.
     pub(super) fn leave_walk(&mut self, on: bool) {
         if matches!(self.at, At::Gap(_)) {
             return;
@@ -91,15 +92,16 @@ impl Cursor {
         self.at = At::Gap(if on { Gap::Before } else { Gap::On });
     }
 
-    /// What the walk stands on could not be read: it is what comes next.
+    /// Leaves the walk at a record that could not be read: the next step leads to it again.
     pub(super) fn leave_unread(&mut self) {
         self.place.clear();
         self.place.extend_from_slice(self.walk.key());
         self.at = At::Gap(Gap::facing(self.direction));
     }
 
-    /// Nothing comes in the cursor's direction, so what it stood on is what comes in the other.
-    /// False, for those who say so.
+    /// No entry follows in the cursor's direction, so a step in the other direction leads to the last one again.
+    ///
+    /// Always returns false, for callers that return that.
     pub(super) fn at_end(&mut self) -> bool {
         if self.at == At::Gap(Gap::On) {
             self.at = At::Gap(match self.direction {
@@ -110,7 +112,7 @@ impl Cursor {
         false
     }
 
-    /// Goes on from the cursor's place by a search.
+    /// Goes on from the cursor's place with a new search.
     pub(super) fn restart(
         &mut self,
         txn: &mut Transaction,
@@ -142,7 +144,7 @@ impl Cursor {
         Ok(found? || self.at_end())
     }
 
-    /// The place as a key of its own.
+    /// Turns the place into a key of its own, and returns it.
     fn take_place(&mut self) -> Vec<u8> {
         let mut place = std::mem::take(&mut self.place);
         match self.at {

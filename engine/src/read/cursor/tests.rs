@@ -1,4 +1,4 @@
-//! Look-ups, where something else comes between their steps.
+//! Look-ups, with another event between their steps.
 
 use std::sync::Arc;
 
@@ -37,8 +37,9 @@ fn row(id: u64, number: u64) -> [Value<'static>; 2] {
     [Value::UInt(id), Value::UInt(number)]
 }
 
-/// The row of a number is found also where the number passes to another row after its entry was read, and nobody
-/// need be waited for.
+/// A look-up finds a number's row although the number passes to another row after its entry was read.
+///
+/// The look-up waits for no other transaction.
 #[test]
 fn a_number_that_passes_to_another_row_when_its_entry_was_read_is_found() {
     let db = database();
@@ -72,8 +73,9 @@ fn a_number_that_passes_to_another_row_when_its_entry_was_read_is_found() {
     }
 }
 
-/// At SERIALIZABLE a scan locks the range of a leaf that it has seen, and reads the leaf then. If it was split before, the
-/// half that has gone to another leaf is read there.
+/// At SERIALIZABLE a scan locks the range of a leaf that it has found, and then reads the leaf.
+///
+/// If the leaf was split before the lock, the scan must read the other half in the new leaf.
 #[test]
 fn a_scan_that_locks_misses_no_row_of_a_leaf_that_is_split_before_it_is_locked() {
     let db = database();
@@ -103,8 +105,10 @@ fn a_scan_that_locks_misses_no_row_of_a_leaf_that_is_split_before_it_is_locked()
     assert_eq!(found.len(), 50 + 999);
 }
 
-/// A cursor that locks has a leaf with a change that was being made. When its statement has ended, the change is
-/// undone, purge gives up the version before, and another transaction puts its own there.
+/// A locking cursor has copied a leaf with an uncommitted change.
+///
+/// After its statement has ended, the change is rolled back, purge frees the version before, and another transaction
+/// puts its own version there.
 #[test]
 fn a_locking_cursor_follows_no_version_that_its_last_statement_has_copied() {
     let db = database();
@@ -140,7 +144,9 @@ fn a_locking_cursor_follows_no_version_that_its_last_statement_has_copied() {
     assert_eq!(found, row(2, 2).map(|value| value.to_owned()));
 }
 
-/// Steps within a leaf lead where all steps do; what the transaction writes, and other cursors' rows, have none.
+/// Steps within a leaf lead to the same entries as other steps.
+///
+/// After a write of the transaction, and for cursors that return rows, there are none.
 #[test]
 fn steps_within_a_leaf_are_the_steps_of_a_cursor() {
     let db = database();
@@ -167,7 +173,7 @@ fn steps_within_a_leaf_are_the_steps_of_a_cursor() {
             on = on || cursor.next(&mut txn).unwrap();
         }
         assert_eq!(found, 3_000);
-        // Rows come in batches, and no leaf is at hand.
+        // Rows come in batches, without a copied leaf.
         assert_eq!(within > 2_000, index_only, "{within} within a leaf");
     }
     let options = CursorOptions {

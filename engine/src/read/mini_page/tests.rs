@@ -1,4 +1,4 @@
-//! Copies that can't be made.
+//! Mini-pages that can't be made.
 
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ fn schema() -> TableSchema {
     }
 }
 
-/// The inner nodes leave memory when the row has been read, and can't be read again.
+/// The inner nodes are evicted after the row was read, and can't be read again.
 #[test]
 fn a_row_that_was_read_is_given_where_no_copy_of_its_columns_can_be_made() {
     let os = SimulatedOs::new(1);

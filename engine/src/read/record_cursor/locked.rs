@@ -1,7 +1,7 @@
-//! Walks that lock what they see.
+//! Walks that lock the ranges that they read.
 //!
-//! A serializable walk locks the range of a leaf before it copies it. What its end is the walk
-//! learns from a first copy; the one that counts is made after.
+//! A serializable walk locks the range of a leaf before it copies the leaf. It learns the end of the range from a first
+//! copy, and reads only a second one, made under the lock.
 
 use crate::error::Result;
 use crate::planted::{is_planted, PlantedFault};
@@ -9,8 +9,8 @@ use crate::read::record_cursor::{Direction, RecordCursor};
 use crate::tree::{LeafImage, Position, Tree};
 
 impl RecordCursor {
-    /// Copies the leaf at a position when the range that the copy speaks of is locked: from the
-    /// position to the leaf's end, or the walk's stop.
+    /// Copies the leaf at a position under a lock of its range: from the position to the leaf's end, or to the walk's
+    /// stop.
     pub(super) fn copy_locked(
         &mut self,
         tree: &Tree,
@@ -23,7 +23,7 @@ impl RecordCursor {
         };
         let image = self.image.get_or_insert_with(LeafImage::one_by_one);
         let stop = self.stop.as_deref();
-        // The part of the range on the side of the position.
+        // The bound of the range on the side of the position.
         let mut side = Vec::new();
         match position {
             Position::First | Position::Last => {}
@@ -38,7 +38,7 @@ impl RecordCursor {
         let to_end = matches!(position, Position::Last);
         let mut locked: Option<Option<Vec<u8>>> = None;
         loop {
-            // Who is older has ended before the copy: its records are what they will stay.
+            // Older transactions have ended before the copy: their records are final.
             self.view.low = locker.oldest_writer();
             let found = if near {
                 tree.copy_near(position, image)?
@@ -58,8 +58,8 @@ impl RecordCursor {
                         (Some(_), None) => false,
                     });
                     if enough {
-                        // The leaf may have been split since its range was locked: then what is locked
-                        // reaches further than what was copied.
+                        // The leaf may have been split since its range was locked: then the lock reaches further than
+                        // the copy.
                         let copied = end.map(<[u8]>::to_vec);
                         self.locked_until = match is_planted(PlantedFault::ReachBeyondLeaf) {
                             true => locked.flatten(),
@@ -86,7 +86,7 @@ impl RecordCursor {
         }
     }
 
-    /// As [`RecordCursor::next_leaf`], with the range locked before.
+    /// As [`RecordCursor::next_leaf`], but locks the range of the leaf first.
     pub(super) fn next_locked_leaf(
         &mut self,
         tree: &Tree,

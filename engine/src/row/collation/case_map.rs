@@ -1,6 +1,5 @@
-//! Getting a string back from its sort key: most collations' weights of a Latin string are its
-//! upper-case letters, one byte or two bytes each, so a bit a letter restores the original. Other
-//! strings are kept whole beside the key.
+//! Restores a string from its sort key: most collations' weights of a Latin string are its upper-case letters, one byte
+//! or two bytes each, so a bit per letter restores the original. Other strings are stored whole beside the key.
 //!
 //! Form: varint (length × 8 + kind), then by kind
 //!   0  the original
@@ -18,7 +17,7 @@ const CASE: u64 = 2;
 const WIDE_SAME: u64 = 3;
 const WIDE_CASE: u64 = 4;
 
-/// Whether a byte equals its weight (Some(false)), its other case (Some(true)), or neither.
+/// Whether a byte equals its weight (`Some(false)`), its other case (`Some(true)`), or neither (`None`).
 fn differs(v: u8, w: u8) -> Option<bool> {
     match v ^ w {
         0 => Some(false),
@@ -60,7 +59,7 @@ fn kind(value: &[u8], weights: &[u8]) -> u64 {
     RAW
 }
 
-/// Appends what restores `value` when `weights` is at hand.
+/// Appends the form from which `weights` restores `value`.
 pub(crate) fn encode(value: &[u8], weights: &[u8], out: &mut Vec<u8>) {
     let kind = kind(value, weights);
     varint::put((value.len() as u64) << 3 | kind, out);
@@ -81,26 +80,26 @@ pub(crate) fn encode(value: &[u8], weights: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Where [`restore`] has found an original.
+/// Where [`restore`] has put or found an original.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Restored {
-    /// At the front of what were the weights, of this length.
+    /// At the front of the weights' buffer, with this length.
     Front(usize),
-    /// As the form itself, of this length, at its end.
+    /// At the end of the form, with this length.
     Whole(usize),
 }
 
-/// One form, read.
+/// A decoded form.
 enum Form<'a> {
     /// The original.
     Raw(&'a [u8]),
-    /// The original has this length, and differs from its weights where the map has a bit.
+    /// An original of this length; a set bit of the map marks a byte that differs from its weight.
     Map(usize, &'a [u8]),
     /// As `Map`, with weights of two bytes.
     WideMap(usize, &'a [u8]),
 }
 
-/// Takes one form from the front of `bytes`; `None` when they are no such form.
+/// Takes one form from the front of `bytes`; `None` if they are no such form.
 #[inline]
 fn take<'a>(bytes: &mut &'a [u8]) -> Option<Form<'a>> {
     let head = varint::take(bytes)?;
@@ -120,8 +119,9 @@ fn take<'a>(bytes: &mut &'a [u8]) -> Option<Form<'a>> {
     })
 }
 
-/// Takes one form from the front of `bytes`, and makes the original of its weights, where it is not
-/// kept whole. `None` when the bytes are no such form.
+/// Takes one form from the front of `bytes`; turns its weights into the original, unless the form has that whole.
+///
+/// `None` if the bytes are no such form.
 pub(crate) fn restore(bytes: &mut &[u8], weights: &mut [u8]) -> Option<Restored> {
     let (n, map) = match take(bytes)? {
         Form::Raw(value) => return Some(Restored::Whole(value.len())),
@@ -135,9 +135,11 @@ pub(crate) fn restore(bytes: &mut &[u8], weights: &mut [u8]) -> Option<Restored>
     Some(Restored::Front(n))
 }
 
-/// Takes one form from the front of `bytes`, and puts the original at the front of `out`, and anything behind it.
-/// Gives the original's length; `None` when the bytes are no such form, or there are fewer weights, or `out` is too
-/// short.
+/// Takes one form from the front of `bytes`, and puts the original at the front of `out`; may overwrite the rest of
+/// `out`.
+///
+/// Returns the original's length; `None` if the bytes are no such form, if there are too few weights, or if `out` is
+/// too short.
 #[inline]
 pub(crate) fn restore_to(
     bytes: &mut &[u8],
@@ -177,14 +179,14 @@ pub(crate) fn restore_to(
     }
 }
 
-/// Puts the second byte of each weight of two bytes to the front.
+/// Moves the second byte of each two-byte weight to the front.
 fn narrow(weights: &mut [u8]) {
     for i in 0..weights.len() / 2 {
         weights[i] = weights[2 * i + 1];
     }
 }
 
-/// Flips the case of the bytes of which `map` has a bit.
+/// Flips the case of the bytes for which `map` has a bit.
 #[inline]
 fn flip(value: &mut [u8], map: &[u8]) {
     for (bytes, &map) in value.chunks_mut(8).zip(map) {
@@ -197,8 +199,9 @@ fn flip(value: &mut [u8], map: &[u8]) {
     }
 }
 
-/// Makes a string of `n` bytes in registers, and stores whole words: the processor need not guess its length. `None`
-/// where there is no room for that, or the weights can't be had so.
+/// Makes a string of `n` bytes in registers, and stores whole words, so that the processor need not predict its length.
+///
+/// `None` if `out` has no room for whole words, or if the weights can't be read as words.
 #[inline]
 fn in_words(
     n: usize,
@@ -218,17 +221,17 @@ fn in_words(
     Some(())
 }
 
-/// What eight bytes differ by from their weights: 0x20 where the map has a bit.
+/// The difference of eight bytes from their weights: 0x20 for each bit of the map.
 #[inline]
 fn flips(map: u8) -> [u8; 8] {
     const EACH: u64 = 0x0101_0101_0101_0101;
-    // Bit i in byte i, then as the byte's highest bit.
+    // Bit i into byte i, then to the byte's highest bit.
     let own = (u64::from(map) * EACH) & 0x8040_2010_0804_0201;
     let high = ((own + 0x7f * EACH) | own) & (0x80 * EACH);
     (high >> 2).to_le_bytes()
 }
 
-/// Passes over one form.
+/// Skips one form.
 pub(crate) fn skip(bytes: &mut &[u8]) -> Option<()> {
     take(bytes).map(drop)
 }
@@ -238,7 +241,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A key that gives words, with anything behind what is asked for.
+    /// A key that returns words, with other bytes behind those asked for.
     struct Words<'a>(&'a [u8]);
 
     impl KeyInPieces for Words<'_> {
@@ -297,7 +300,7 @@ mod tests {
             let copy = &PartOfKey { key: &weights, at: 0, len: weights.0.len() };
             prop_assert_eq!(restore_to(&mut rest, &mut back, copy), Some(value.len()));
             prop_assert_eq!((rest, &back), (&tail[..], &value));
-            // With room behind it.
+            // With room behind the string.
             let mut roomy = vec![0; value.len() + room];
             prop_assert_eq!(restore_to(&mut &form[..], &mut roomy, copy), Some(value.len()));
             prop_assert_eq!(&roomy[..value.len()], &value);

@@ -1,4 +1,4 @@
-//! What must hold of rows, keys and entries, over random schemas and values.
+//! Properties of rows, keys and entries, over random schemas and values.
 
 use std::cmp::Ordering;
 
@@ -13,7 +13,7 @@ use super::projection::{project, widen, ColumnSet};
 use super::*;
 use crate::error::Result;
 
-/// Upper-cases ASCII; collation 1 with one byte a weight, 2 with two.
+/// Upper-cases ASCII; collation 1 with one byte per weight, 2 with two.
 struct Ascii;
 
 impl Collations for Ascii {
@@ -185,7 +185,7 @@ fn borrow(row: &[OwnedValue]) -> Vec<Value<'_>> {
     row.iter().map(OwnedValue::as_value).collect()
 }
 
-/// The order that a key part's values should have.
+/// The order that a key part must give two values.
 fn part_order(column: &Column, prefix: Option<u32>, a: Value<'_>, b: Value<'_>) -> Ordering {
     let cut = |v: &[u8]| -> Vec<u8> {
         let n = prefix.map_or(v.len(), |p| v.len().min(p as usize));
@@ -209,7 +209,7 @@ fn part_order(column: &Column, prefix: Option<u32>, a: Value<'_>, b: Value<'_>) 
     }
 }
 
-/// Bit for bit.
+/// Whether two values have the same bits.
 fn same(a: Value<'_>, b: Value<'_>) -> bool {
     match (a, b) {
         (Value::Float(a), Value::Float(b)) => a.to_bits() == b.to_bits(),
@@ -412,7 +412,7 @@ proptest! {
     }
 }
 
-/// What is no number comes out of its key another one: the processor sets a bit of it.
+/// A NaN from a key may differ from the value: the processor sets a bit of it.
 #[test]
 fn no_bit_of_a_key_column_changes() {
     let schema = TableSchema {

@@ -1,4 +1,4 @@
-//! Commits, where something else comes between their steps.
+//! Commits and other operations, with another event between their steps.
 
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::Arc;
@@ -61,7 +61,7 @@ fn count(db: &Database, table: &Arc<Table>) -> u64 {
     rows
 }
 
-/// A checkpoint that is wanted when others see a commit already takes place then, if the barrier lets it.
+/// Requests a checkpoint when others already see a commit; it takes place then, if the barrier lets it.
 fn checkpoint_amid_commit(db: &Arc<Database>) {
     let checkpointing = db.clone();
     db.transactions().moments.at(Moment::CommitSeen, move || {
@@ -71,7 +71,7 @@ fn checkpoint_amid_commit(db: &Arc<Database>) {
     });
 }
 
-/// What a restart finds, also after a loss of power.
+/// Checks the number of rows after a restart, also after a loss of power.
 fn assert_counted(os: &SimulatedOs, rows: u64) {
     let db = open(&os.crash(rows));
     let table = db.table("t").unwrap();
@@ -79,7 +79,7 @@ fn assert_counted(os: &SimulatedOs, rows: u64) {
     assert_eq!(table.estimate_rows(), rows);
 }
 
-/// It would have the commit, which is not replayed then, without the number of its rows.
+/// The checkpoint would have the commit, which is then not replayed, but not the number of its rows.
 #[test]
 fn no_checkpoint_comes_between_a_commit_and_the_counting_of_its_rows() {
     let os = SimulatedOs::new(1);
@@ -98,7 +98,7 @@ fn no_checkpoint_comes_between_a_commit_and_the_counting_of_its_rows() {
     assert_counted(&os, 2);
 }
 
-/// A DROP that finds the table in use keeps others out for a moment, and so does TRUNCATE.
+/// A DROP or TRUNCATE that finds the table in use keeps other transactions out for a moment.
 #[test]
 fn a_table_that_is_closed_for_a_moment_is_busy_and_not_gone() {
     let db = open(&SimulatedOs::new(1));
@@ -120,8 +120,9 @@ fn a_table_that_is_closed_for_a_moment_is_busy_and_not_gone() {
     );
 }
 
-/// The log has a row whose long value is "as in the row before", and not that row, as logs have it of tables that were
-/// filled while they were made.
+/// The log has a row whose long value is "as in the row before", but does not have that row.
+///
+/// Logs of tables that were filled while they were created are like this.
 #[test]
 fn replay_leaves_out_tables_that_end_with_the_process() {
     let os = SimulatedOs::new(1);
@@ -157,7 +158,7 @@ fn replay_leaves_out_tables_that_end_with_the_process() {
     assert_eq!(count(&db, &kept), 1);
 }
 
-/// The name that counts is the one that a table has in the end.
+/// The last name of a table decides whether an opening drops it.
 #[test]
 fn replay_leaves_out_no_table_that_stays() {
     let os = SimulatedOs::new(1);
@@ -171,7 +172,7 @@ fn replay_leaves_out_no_table_that_stays() {
     assert_eq!(count(&db, &table), 1);
 }
 
-/// A row that is not there is deleted. So it can stand in logs of earlier versions, after a refused change of a key.
+/// A missing row is deleted: logs of earlier versions have this after a refused change of a key.
 #[test]
 fn a_prepared_change_that_can_not_be_made_again_keeps_no_other_table_closed() {
     let os = SimulatedOs::new(1);
@@ -194,8 +195,9 @@ fn a_prepared_change_that_can_not_be_made_again_keeps_no_other_table_closed() {
     db.drop_table("t").unwrap();
 }
 
-/// Values are given back when the log has just got the counter, and a checkpoint is wanted then. The next to take one
-/// of them relies on what the log has.
+/// Values are given back just after the log has got the counter, and a checkpoint is requested then.
+///
+/// The next session that takes one of the values relies on the log's counter.
 #[test]
 fn no_checkpoint_comes_between_a_counter_in_the_log_and_the_note_of_it() {
     let os = SimulatedOs::new(1);
@@ -220,8 +222,9 @@ fn no_checkpoint_comes_between_a_counter_in_the_log_and_the_note_of_it() {
     assert!(next >= 2, "{next}");
 }
 
-/// Tables are renamed while one is dropped by who has used it: neither that one goes nor the other, which another
-/// transaction uses.
+/// A table is dropped by a transaction that has used it, while tables are renamed.
+///
+/// Neither the renamed table goes nor the other one, which another transaction uses.
 #[test]
 fn a_table_that_gets_the_name_of_one_that_is_dropped_stays() {
     let db = open(&SimulatedOs::new(1));
@@ -249,7 +252,7 @@ fn a_table_that_gets_the_name_of_one_that_is_dropped_stays() {
     db.drop_table_used_by(&mut txn, "renamed").unwrap();
 }
 
-/// Sessions that are told of no wait in peace.
+/// Sessions that panic when they are asked about a wait.
 struct Nervous;
 
 impl Sessions for Nervous {
@@ -277,7 +280,7 @@ fn what_a_panic_takes_along_of_a_bulk_insert_counts_no_more() {
         user: vec![],
     };
     let table = db.create_table("t", &schema).unwrap();
-    // Its range of the index is in the way of all entries.
+    // The reader's range in the index blocks all entries.
     let mut reader = db.begin(Isolation::Serializable);
     let mut cursor = Cursor::new(&table, 1, CursorOptions::default());
     assert!(!cursor.seek(&mut reader, &[], Seek::First).unwrap());
@@ -296,7 +299,7 @@ fn what_a_panic_takes_along_of_a_bulk_insert_counts_no_more() {
     assert_eq!(deferred(&txn), 0);
 }
 
-/// The coordinator has told others by then that they commit.
+/// At that time the coordinator has already told others that the transactions commit.
 #[test]
 fn what_is_decided_about_prepared_transactions_has_room_on_a_full_disk() {
     let os = SimulatedOs::new(3);
@@ -314,7 +317,7 @@ fn what_is_decided_about_prepared_transactions_has_room_on_a_full_disk() {
     }
     os.set_capacity(Some(os.used()));
     let log = prepared[0].shared.log.clone();
-    // Ends of a transaction that there is not.
+    // Ends of a transaction that does not exist.
     let refused = loop {
         if let Err(error) = log.append(crate::txn::KIND_ROLLED_BACK, &[&[0x7f]]) {
             break error;

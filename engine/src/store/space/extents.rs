@@ -1,6 +1,6 @@
-//! Which space of the data file is free: extents by offset and by length.
+//! The free space of the data file: extents by offset and by length.
 //!
-//! In memory only; rebuilt on open from what the last checkpoint uses.
+//! In memory only; opening rebuilds it from the parts that the last checkpoint uses.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ pub struct Extents {
     by_offset: BTreeMap<u64, u64>,
     by_length: BTreeSet<(u64, u64)>,
     free: u64,
-    /// Units that the longest images find, one after another.
+    /// Free units that images of the greatest length can use.
     roomy: u64,
     end: u64,
 }
@@ -18,7 +18,7 @@ pub struct Extents {
 /// Units of the longest image of a page.
 pub const LONGEST: u64 = 17;
 
-/// So many units of a free extent can longest images take.
+/// Units of a free extent that images of the greatest length can use.
 fn roomy(units: u64) -> u64 {
     units - units % LONGEST
 }
@@ -42,12 +42,12 @@ impl Extents {
         self.free
     }
 
-    /// Free units in which there is room for images of any length.
+    /// Free units that images of the greatest length can use.
     pub fn roomy_units(&self) -> u64 {
         self.roomy
     }
 
-    /// Takes `units` behind the end, wherever the last free extent ends.
+    /// Takes `units` behind the end; a free tail is left as it is.
     pub fn append(&mut self, units: u64) -> u64 {
         let offset = self.end;
         self.end += units;
@@ -73,13 +73,12 @@ impl Extents {
         self.roomy -= roomy(units);
     }
 
-    /// Takes `units` from the shortest free extent that has them, the lowest of equals.
+    /// Takes `units` from the shortest free extent that has them, the lowest if several are equal.
     pub fn take(&mut self, units: u64) -> Option<u64> {
         self.take_between(units, units).map(|(offset, _)| offset)
     }
 
-    /// Takes at most `most` units from the shortest free extent that has `least`; returns offset
-    /// and length.
+    /// Takes at most `most` units from the shortest free extent of at least `least`; returns offset and length.
     pub fn take_between(&mut self, least: u64, most: u64) -> Option<(u64, u64)> {
         let &(length, offset) = self.by_length.range((least, 0)..).next()?;
         self.remove(offset, length);
@@ -90,7 +89,7 @@ impl Extents {
         Some((offset, taken))
     }
 
-    /// Takes `units` at the end of the file, which grows; a free tail is used first.
+    /// Takes `units` at the end of the file, which grows; a free tail shorter than `units` becomes part of them.
     pub fn extend(&mut self, units: u64) -> u64 {
         let tail = self.by_offset.last_key_value();
         let offset = match tail.map(|(&offset, &length)| (offset, length)) {
@@ -104,7 +103,7 @@ impl Extents {
         offset
     }
 
-    /// Gives units back; neighbours that are free become one extent with them.
+    /// Gives units back, and joins them with free neighbours.
     pub fn give(&mut self, offset: u64, units: u64) {
         let (mut start, mut length) = (offset, units);
         if let Some((&before, &len)) = self.by_offset.range(..offset).next_back() {
@@ -125,8 +124,7 @@ impl Extents {
         self.insert(start, length);
     }
 
-    /// Cuts a free tail off, `most` units of it at most, when that are at least `least`; returns the new
-    /// end.
+    /// Cuts off a free tail, at most `most` units of it, if that is at least `least`; returns the new end.
     pub fn cut_tail(&mut self, least: u64, most: u64) -> Option<u64> {
         let (&offset, &length) = self.by_offset.last_key_value()?;
         let cut = length.min(most);
@@ -175,7 +173,7 @@ mod tests {
     }
 
     proptest! {
-        /// The model is a vector with one flag a unit.
+        /// The model is a vector with one flag per unit.
         #[test]
         fn extents_never_overlap_and_free_space_coalesces(
             ops in proptest::collection::vec(op(), 1..200),

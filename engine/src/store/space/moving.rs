@@ -1,4 +1,4 @@
-//! Moving images from the file's end into free space below, so that the file can shrink.
+//! Moves images from the file's end into free space below, so that the file can shrink.
 
 use crate::error::Result;
 use crate::knobs;
@@ -6,15 +6,15 @@ use crate::planted::{is_planted, PlantedFault};
 use crate::store::place::Place;
 use crate::store::Store;
 
-/// What attempts to make the file shorter have come to, since there was nothing to gain last. All of them are
-/// compared, and not each with the one before: checkpoints may swing between two states for ever.
+/// The outcome of all attempts to shorten the file since there was last nothing to gain. A new attempt is compared with
+/// all of them, not only with the one before: checkpoints may alternate between two states forever.
 #[derive(Debug)]
 pub struct Packing {
-    /// Units in use, at least and at most.
+    /// The fewest and the most units in use.
     used: (u64, u64),
-    /// The least end of the file, in units.
+    /// The lowest end of the file, in units.
     end: u64,
-    /// Attempts since something was gained.
+    /// Attempts since the last gain.
     in_vain: u32,
 }
 
@@ -29,8 +29,8 @@ impl Default for Packing {
 }
 
 impl Packing {
-    /// An attempt has moved so many images, and the file has so many units now, of which so many are free. What a
-    /// checkpoint itself takes and gives back, up to a run of space, is nothing new.
+    /// Notes an attempt that has moved `moved` images, and left a file of `end` units, `free` of them free. A
+    /// difference of up to one run of space is no gain: a checkpoint itself takes and gives back so much.
     fn note(&mut self, moved: u64, (end, free): (u64, u64)) {
         let (used, run) = (end - free, knobs::space_run());
         let is_new = used.saturating_add(run) < self.used.0 || used > self.used.1 + run;
@@ -48,31 +48,30 @@ impl Packing {
         self.end = self.end.min(end);
     }
 
-    /// Whether further attempts would come to nothing.
+    /// Returns whether further attempts would gain nothing.
     fn is_stuck(&self) -> bool {
         self.in_vain >= knobs::packing_attempts()
     }
 }
 
 impl Store {
-    /// The unit from which on the file would not be needed, if what is used were packed closely;
-    /// `None` when too little is free for that to be worth anything. What was needed since the last
-    /// checkpoint, if only for new images of pages whose old ones that one keeps, will be needed
-    /// again.
+    /// The unit behind which the file would not be needed if its images were packed closely; `None` if too little is
+    /// free to be worth it. Space that was needed since the last checkpoint does not count as free, as it will be
+    /// needed again: for new images of pages whose old images that checkpoint keeps, for example.
     pub(crate) fn packed_end(&self) -> Option<u64> {
         let (end, free) = self.space.unneeded();
         (free > end / 4 && free > knobs::shortest_tail()).then(|| end - free + free / 4)
     }
 
-    /// Moves some of the images that lie beyond the packed end. They are free to be cut off when
-    /// the next checkpoint has taken their new places.
+    /// Moves some of the images that lie beyond the packed end. Their old places can be cut off once the next
+    /// checkpoint has recorded the new ones.
     pub(crate) fn move_down(&self) -> Result<()> {
         let Some(limit) = self.packed_end() else {
             *self.packing.lock() = Packing::default();
             return Ok(());
         };
         let moved = self.move_below(limit);
-        // An attempt that fails is in vain like any other: the same page may fail for ever.
+        // A failed attempt gains nothing like any other: the same page may fail forever.
         if moved.is_ok() || !is_planted(PlantedFault::UncountedAttempts) {
             let moved = moved.as_ref().copied().unwrap_or(0);
             self.packing.lock().note(moved, self.space.units());
@@ -101,7 +100,7 @@ impl Store {
             image.resize(from.byte_len(), 0);
             let _writing = self.writing.read();
             self.file.read_exact_at(&mut image, from.byte_offset())?;
-            // Where it finds no room, a shorter one may.
+            // A shorter image may still find space.
             let Some(offset) = self.space.take_spare_below(from.units(), limit) else {
                 continue;
             };
@@ -113,13 +112,13 @@ impl Store {
         Ok(moved)
     }
 
-    /// Whether the file is much longer than it need be, and a checkpoint may make it somewhat shorter.
+    /// Returns whether the file is much longer than needed, and a checkpoint may shorten it.
     pub fn is_slack(&self) -> bool {
         let is_stuck = self.packing.lock().is_stuck() && !is_planted(PlantedFault::SlackForGood);
         !is_stuck && self.packed_end().is_some()
     }
 
-    /// Whether a chunk of the place table lies where the file should end.
+    /// Returns whether a chunk of the place table lies beyond the packed end.
     pub(crate) fn is_to_move(chunk: Place, packed_end: Option<u64>) -> bool {
         !chunk.is_none() && packed_end.is_some_and(|end| chunk.offset() >= end)
     }
@@ -137,7 +136,7 @@ mod tests {
             packing.note(0, units);
         }
         assert!(packing.is_stuck(), "{packing:?}");
-        // Much was freed, or used: that is another matter.
+        // A large change of the used space resets the count.
         let much = 2 * knobs::space_run();
         packing.note(0, (9671, 4981 + much));
         assert!(!packing.is_stuck(), "{packing:?}");

@@ -1,4 +1,4 @@
-//! Space of many threads, on disks that are full.
+//! Many threads that take space, on full disks.
 
 use std::path::Path;
 
@@ -51,11 +51,11 @@ fn space_of_many_threads_is_never_shared() {
     assert_eq!(end, 8 + free + used, "nothing is lost");
 }
 
-/// A checkpoint on a full disk takes the last short pieces, rather than wait for the file to grow.
+/// On a full disk, a checkpoint takes the last short pieces instead of waiting for the file to grow.
 #[test]
 fn where_the_disk_has_no_more_short_pieces_do() {
     if crate::knobs::SHAKEN {
-        // It counts what production's numbers make of it.
+        // The figures are those of production's knobs.
         return;
     }
     let space = Space::new(Extents::new(8));
@@ -122,7 +122,7 @@ fn what_the_disk_refuses_is_no_free_space() {
     assert_eq!(space.take(3, &*file).unwrap(), 5);
 }
 
-/// The place that an image leaves is free at the next checkpoint's end only, which needs that room before.
+/// The place that an image leaves becomes free only at the end of the next checkpoint, which needs the space before.
 #[test]
 fn images_that_move_down_leave_the_room_that_is_kept() {
     let os = SimulatedOs::new(1);
@@ -139,14 +139,14 @@ fn images_that_move_down_leave_the_room_that_is_kept() {
     assert_eq!(space.take_spare_below(12, end), None);
     assert_eq!(space.take_spare_below(10, end), Some(8));
     assert_eq!(space.roomy_units(), long);
-    // A checkpoint's own parts are what it is kept for.
+    // The kept space is for a checkpoint's own parts.
     assert_eq!(space.take_below(12, end), Some(8 + LONGEST));
     space.give(8 + LONGEST, 12);
     space.keep(long - LONGEST, 0, &*file).unwrap();
     assert_eq!(space.take_spare_below(12, end), Some(8 + LONGEST));
 }
 
-/// Short pieces are no room for a checkpoint's images, however much they come to.
+/// Short pieces do not count as space for a checkpoint's images, however many there are.
 #[test]
 fn the_room_that_is_kept_is_not_cut_off_for_free_space_in_short_pieces() {
     let os = SimulatedOs::new(1);
@@ -156,7 +156,7 @@ fn the_room_that_is_kept_is_not_cut_off_for_free_space_in_short_pieces() {
     let pieces = tail / (LONGEST - 1) + 1;
     let used = 8 + pieces * LONGEST;
     let mut extents = Extents::new(used + tail);
-    // Behind each a unit is in use.
+    // A used unit behind each piece.
     for piece in 0..pieces {
         extents.give(8 + piece * LONGEST, LONGEST - 1);
     }
@@ -171,8 +171,8 @@ fn the_room_that_is_kept_is_not_cut_off_for_free_space_in_short_pieces() {
     assert_eq!(file.len().unwrap(), space.units().0 * UNIT as u64);
 }
 
-/// Not each write fails because of its place: what is kept out of use for that is little, and comes back for want of
-/// other room.
+/// Not each write fails because of its place. So little space is out of use because of failed writes, and it becomes
+/// free if there is no other.
 #[test]
 fn little_is_out_of_use_because_writes_have_failed() {
     let os = SimulatedOs::new(1);
@@ -187,7 +187,7 @@ fn little_is_out_of_use_because_writes_have_failed() {
     let (end, free) = space.units();
     let out_of_use = end - 8 - free;
     assert!((LONGEST..=most.max(LONGEST)).contains(&out_of_use));
-    // One that is longer than that is out of use alone.
+    // A piece longer than the limit is the only one out of use.
     let offset = space.take(most + LONGEST, &*file).unwrap();
     space.refuse(offset, most + LONGEST);
     let (end, free) = space.units();

@@ -1,4 +1,4 @@
-//! A flush beside others that write what was gathered, and fail; and places that can't be written.
+//! A flush beside threads whose writes of gathered images fail, and images whose place can't be written.
 
 use crate::sync::Moment;
 use std::sync::mpsc::channel;
@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use super::*;
 
-/// Another thread's write fails while a flush waits for it, and a third thread tries it again just before
-/// the flush would: the flush has to wait for that one too.
+/// Another thread's write fails while a flush waits for it. A third thread tries that write again just before the flush
+/// would: the flush has to wait for the third thread, too.
 #[test]
 fn a_flush_waits_for_writes_that_are_tried_again() {
     let os = SimulatedOs::new(5);
@@ -16,7 +16,7 @@ fn a_flush_waits_for_writes_that_are_tried_again() {
     let (first_ends, first) = channel();
     let (second_ends, second) = channel();
     let file = Meddled::of(&mut store);
-    // Writes tell that they have begun, and end as they are told.
+    // Writes report that they have begun, and end as they are told.
     for ends in [first, second] {
         let begun = begun.clone();
         file.meddle(move || {
@@ -73,8 +73,8 @@ fn a_flush_waits_for_writes_that_are_tried_again() {
     assert!(buf == image);
 }
 
-/// A store with gathered images of pages, of which that of the third is where nothing can be written; they are of the
-/// newest states, or as of the barrier alone. The first attempt to write them has failed.
+/// A store with gathered images of pages; the third image's place can't be written. The images are the newest states,
+/// or those as of the barrier only. The first attempt to write them has failed.
 fn with_a_bad_sector(still_current: bool) -> (SimulatedOs, Store, Arc<Meddled>, Vec<PageId>) {
     let os = SimulatedOs::new(5);
     let mut store = Store::create(Arc::new(os.clone()), Path::new(DIR)).unwrap();
@@ -119,7 +119,7 @@ fn an_image_whose_place_can_not_be_written_goes_elsewhere() {
     is_whole(&again, &pages);
 }
 
-/// What was to be written for a checkpoint that was given up is in nobody's way.
+/// Images of a checkpoint that was given up do not block later ones.
 #[test]
 fn images_that_nobody_wants_any_more_are_not_waited_for() {
     let (_os, store, _file, pages) = with_a_bad_sector(false);

@@ -22,7 +22,7 @@ enum Op {
     Complete,
     Abandon,
     Crash(u64),
-    /// The disk is full for the next so many operations.
+    /// The disk is full for so many operations.
     Full(u64),
 }
 
@@ -45,11 +45,11 @@ fn op() -> impl Strategy<Value = Op> {
 struct Frame {
     seed: u64,
     dirty: bool,
-    /// The running checkpoint needs this image, and has it not yet.
+    /// The running checkpoint needs this image, and does not have it yet.
     needed: bool,
 }
 
-/// A buffer pool reduced to its protocol with the store, and what must be read back.
+/// A buffer pool reduced to its protocol with the store, and the content that reads must find.
 struct Pool {
     os: SimulatedOs,
     store: Store,
@@ -88,7 +88,7 @@ impl Pool {
         pages.keys().nth(at).copied()
     }
 
-    /// The image as of the barrier goes out before it changes.
+    /// Writes the image as of the barrier before the page changes.
     fn save(&mut self, id: u64) -> Result<()> {
         if let Some(frame) = self.frames.get_mut(&id).filter(|frame| frame.needed) {
             let image = page_of(frame.seed);
@@ -208,7 +208,7 @@ impl Pool {
         }
     }
 
-    /// Loses power, opens what is left, and finds the last checkpoint.
+    /// Loses power, opens the store again, and expects the last checkpoint.
     fn crash(&mut self, seed: u64) {
         self.os = self.os.crash(seed);
         self.os.set_capacity(None);
@@ -227,8 +227,7 @@ impl Pool {
         (0..self.durable.len()).for_each(|which| self.read(which));
     }
 
-    /// Outside a checkpoint each unit of the file is free, or named by the durable or the
-    /// current table.
+    /// Outside a checkpoint each unit of the file is free, or the durable or the current table names it.
     fn check_space(&self) {
         let mut named = std::collections::BTreeSet::new();
         let durable = self.store.durable.lock();
@@ -298,7 +297,7 @@ proptest! {
         pool.check_space();
     }
 
-    /// Each fault of a device, once: an error, never a wrong page, and the last checkpoint stands.
+    /// After each single fault of a device: an error, never a wrong page, and the last checkpoint stays valid.
     #[test]
     fn a_failing_device_gives_errors_and_keeps_the_last_checkpoint(
         ops in proptest::collection::vec(op(), 20..60), after in 0u64..40, on_sync: bool, seed: u64,
@@ -321,7 +320,7 @@ proptest! {
                 if checkpoints == pool.checkpoints && pool.store.stop_flag().is_stopped() {
                     let write = pool.store.write_page(PageId(1), &page_of(1));
                     prop_assert!(matches!(write, Err(Error::Stopped(_))));
-                    // A header whose sync failed may have reached the disk all the same.
+                    // A header whose sync failed may have reached the disk.
                     return Ok(());
                 }
             }
@@ -333,7 +332,7 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Whatever bytes go bad: a page reads back right or is an error, and nothing panics.
+    /// Whatever bytes are damaged: a read returns the right page or an error, and nothing panics.
     #[test]
     fn damage_anywhere_is_an_error_or_without_effect(
         spots in proptest::collection::vec((any::<proptest::sample::Index>(), any::<u8>(), 1usize..2000), 1..6),
@@ -360,7 +359,7 @@ proptest! {
         match Store::open(Arc::new(os), dir) {
             Err(Error::Corrupt { .. } | Error::Format { .. }) => {}
             Err(error) => panic!("{error}"),
-            // The older header: a checkpoint without pages. Or all is where it was.
+            // The older header, with a checkpoint without pages; or the newer one, with all pages.
             Ok((store, meta)) => {
                 prop_assert_eq!(store.pages().count(), if meta.is_empty() { 0 } else { 30 });
                 let mut buf = vec![0; PAGE_SIZE];

@@ -1,4 +1,4 @@
-//! Places of the data file that can't be written, whoever writes there.
+//! Places of the data file that can't be written, by any writer.
 
 use std::io;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::store::header::HEADER;
 
 const META: &[u8] = b"second";
 
-/// A store whose free space is in pieces: images go there one by one, and so do chunks where the disk is full.
+/// A store with its free space in pieces: images are written one by one, and chunks too if the disk is full.
 fn scattered(full: bool) -> (Scattered, Arc<Meddled>) {
     let mut scattered = Scattered::new();
     if full {
@@ -20,14 +20,14 @@ fn scattered(full: bool) -> (Scattered, Arc<Meddled>) {
     (scattered, file)
 }
 
-/// The same whose free space is at the end of the file: images are gathered.
+/// A store with its free space at the end of the file: images are gathered.
 fn gathered() -> (Scattered, Arc<Meddled>) {
     let mut gathered = Scattered::unscattered();
     let file = Meddled::of(&mut gathered.store);
     (gathered, file)
 }
 
-/// Has a checkpoint fail by each of its writes, but for that of the header: one that comes later does not.
+/// Makes each write of a checkpoint but the header's fail, one at a time: a later checkpoint succeeds.
 fn later_checkpoints_pass(made: impl Fn() -> (Scattered, Arc<Meddled>)) {
     let (store, file) = made();
     store.try_checkpoint(2, META).unwrap();
@@ -42,7 +42,7 @@ fn later_checkpoints_pass(made: impl Fn() -> (Scattered, Arc<Meddled>)) {
             .collect();
         assert!(refused.len() < 3, "a bad sector at {bad}: {refused:?}");
         store.is_found_again(2, META);
-        // Nor is it asked for again.
+        // The bad place is not used again.
         store.try_checkpoint(3, META).unwrap();
         store.is_found_again(3, META);
     }
@@ -59,7 +59,7 @@ fn so_it_does_on_a_full_disk() {
     later_checkpoints_pass(|| scattered(true));
 }
 
-/// Who has written a page finds the next place for it, when the first is bad.
+/// A failed write takes the bad place out of use: the next write of the page gets another.
 #[test]
 fn an_evicted_page_goes_elsewhere() {
     let (store, file) = scattered(false);
@@ -76,7 +76,7 @@ fn an_evicted_page_goes_elsewhere() {
     assert!(buf == page_of(5));
 }
 
-/// A group of chunks that the disk has no room for, though the file is long enough, is tried in pieces at once.
+/// If the disk has no space for a group of chunks, though the file is long enough, each chunk is written by itself.
 #[test]
 fn chunks_that_can_not_be_written_side_by_side_are_written_apart() {
     for kind in [io::ErrorKind::StorageFull, io::ErrorKind::Other] {

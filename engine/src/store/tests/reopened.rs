@@ -1,4 +1,4 @@
-//! A process is killed, another opens the data file and goes on, and then the power goes.
+//! A process is killed, another opens the data file and goes on, and then the power fails.
 
 use super::*;
 use crate::os::simulated::Loss;
@@ -15,7 +15,7 @@ fn content(store: &Store, page: PageId) -> Vec<u8> {
     buf
 }
 
-/// What the checkpoint before needs is free for who goes on from a newer one.
+/// A process that goes on from a newer checkpoint may overwrite all that only the one before needs.
 #[test]
 fn a_checkpoint_that_was_found_is_there_when_the_power_goes() {
     let os = SimulatedOs::new(5);
@@ -31,7 +31,7 @@ fn a_checkpoint_that_was_found_is_there_when_the_power_goes() {
         let killed = moment.crash(Loss::Nothing, 0);
         let (again, meta) = Store::open(Arc::new(killed.clone()), Path::new(DIR)).unwrap();
         *found.entry(meta.clone()).or_insert(0) += 1;
-        // As much as makes use of all that is free.
+        // Enough writes to use all free space.
         for seed in 10..30 {
             again.write_page(beside, &page_of(seed)).unwrap();
         }
@@ -78,7 +78,7 @@ fn a_database_whose_creation_went_on_is_there_when_the_power_goes() {
     assert!(opened > 2);
 }
 
-/// A header whose sync failed may be nowhere but in the kernel's memory, as clean as if it were.
+/// A header whose sync failed may be in the kernel's memory only, which counts it as written.
 #[test]
 fn a_header_that_a_failed_sync_has_forgotten_is_written_again() {
     for seed in 0..20 {
@@ -90,7 +90,7 @@ fn a_header_that_a_failed_sync_has_forgotten_is_written_again() {
         store
             .write_checkpoint_page(page, &page_of(2), true)
             .unwrap();
-        // The first sync is of what the header leads to.
+        // The first sync is of the parts that the header leads to.
         os.fail_once(
             crate::os::simulated::FaultOn::Sync,
             1,

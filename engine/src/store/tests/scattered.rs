@@ -1,4 +1,4 @@
-//! A full disk on which the data file's free space is in pieces, none longer than the longest image.
+//! A full disk, and a data file with its free space in pieces, none longer than the longest image.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,18 +11,19 @@ use crate::store::space::extents::LONGEST;
 use crate::store::table::CHUNK;
 use crate::store::Store;
 
-/// Pieces of free space: more than a checkpoint of the pages here needs.
+/// Pieces of free space: more than a checkpoint of these pages needs.
 const PIECES: u64 = 2_000;
 
 pub(super) struct Scattered {
     pub os: SimulatedOs,
     pub store: Store,
-    /// The last page of each chunk of the place table, so that chunks are long; and more of them than a run has room for.
+    /// The last page of each chunk of the place table, so that chunks are long. Together, the chunks need more than a
+    /// run.
     pub pages: Vec<PageId>,
 }
 
 impl Scattered {
-    /// All that is free lies together.
+    /// A store with its free space in one piece.
     pub fn unscattered() -> Scattered {
         let os = SimulatedOs::new(7);
         let store = Store::create(Arc::new(os.clone()), Path::new(DIR)).unwrap();
@@ -36,7 +37,7 @@ impl Scattered {
 
     pub fn new() -> Scattered {
         let scattered = Scattered::unscattered();
-        // All that is free is taken, and then pieces are given back, each behind one that is not.
+        // Takes all free space, then gives pieces back, with used space between.
         let (space, file) = (&scattered.store.space, &*scattered.store.file);
         for units in [1_000, LONGEST, 1] {
             while space.take_below(units, u64::MAX).is_some() {}
@@ -48,7 +49,7 @@ impl Scattered {
         scattered
     }
 
-    /// An image of each page, and so much of what a checkpoint holds besides.
+    /// A checkpoint with an image of each page, and with this metadata.
     fn checkpoint(&self, seed: u64, meta: &[u8]) {
         self.try_checkpoint(seed, meta).unwrap();
     }
@@ -62,7 +63,7 @@ impl Scattered {
         self.store.complete_checkpoint(epoch, meta)
     }
 
-    /// The disk has no more room than what is kept.
+    /// Limits the disk to the space that is kept.
     pub fn fill_disk(&self) {
         let kept = self.store.keep_room(70, 100, false).unwrap();
         assert!(kept.short.is_none(), "{:?}", kept.short);

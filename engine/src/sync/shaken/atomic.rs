@@ -25,7 +25,7 @@ macro_rules! atomics {
             #[repr(transparent)]
             pub(crate) struct $name(pub(super) atomic::$name);
 
-            // Not every type has use for every one.
+            // Not every type uses every method.
             #[allow(dead_code)]
             impl $name {
                 pub const fn new(value: $value) -> Self {

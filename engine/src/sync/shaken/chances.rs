@@ -1,5 +1,4 @@
-//! What fails at points of a schedule, and who stays away there for a while: by chance, as the seed says. And who goes
-//! first outside schedules.
+//! Faults and pauses at points of a schedule, by chance, as the seed says; and yields of threads outside schedules.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,28 +7,28 @@ use std::time::Duration;
 use crate::random::{below, one_of};
 use crate::sync::{Fault, Pause};
 
-/// The longest pause takes this power of two, in microseconds of the counted time.
+/// The longest pause is two to the power of this, in microseconds of counted time.
 const LONGEST: usize = 16;
 
-/// The chances of a schedule, for who has the turn: nobody else looks at them.
+/// The chances of a schedule. Only the thread that has the turn uses them.
 #[derive(Debug)]
 pub(super) struct Chances {
-    /// Each fault comes once in so many points, in the mean; with 0 at none.
+    /// Each fault happens once in so many points on average; never if 0.
     faults: [AtomicU64; 3],
-    /// The same of pauses at places.
+    /// The same for pauses, by place.
     pauses: [AtomicU64; 3],
     random: AtomicU64,
-    /// Points at which something has failed.
+    /// Faults that have happened so far.
     struck: AtomicU64,
 }
 
 impl Chances {
-    /// Of the seed of a schedule: nothing happens until it is asked for.
+    /// The chances from a schedule's seed: nothing happens until it is asked for.
     pub fn new(seed: u64) -> Self {
         Chances {
             faults: Default::default(),
             pauses: Default::default(),
-            // Not the numbers by which threads are chosen.
+            // Different from the numbers that choose threads.
             random: AtomicU64::new(!seed),
             struck: AtomicU64::new(0),
         }
@@ -46,12 +45,12 @@ impl Chances {
         drawn
     }
 
-    /// From now on a fault comes once in so many points, in the mean; with 0 at none.
+    /// Makes a fault happen once in so many points on average; never if 0.
     pub fn let_fail(&self, fault: Fault, once_in: u64) {
         self.faults[fault as usize].store(once_in, Ordering::Relaxed);
     }
 
-    /// The same of pauses.
+    /// The same for pauses.
     pub fn let_pause(&self, at: Pause, once_in: u64) {
         self.pauses[at as usize].store(once_in, Ordering::Relaxed);
     }
@@ -71,7 +70,7 @@ impl Chances {
         strikes
     }
 
-    /// How long the thread stays away. Short ones are as frequent as long ones.
+    /// The length of a pause, if there is one here. Each power of two is equally frequent.
     pub fn pause(&self, at: Pause) -> Option<Duration> {
         if !self.comes(&self.pauses[at as usize]) {
             return None;
@@ -82,12 +81,12 @@ impl Chances {
 }
 
 thread_local! {
-    /// Of threads outside schedules: points until the next at which they let others go first.
+    /// For threads outside schedules: points until this thread yields next.
     static UNTIL: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Outside schedules: once in some hundreds of points others go first, and rarely the thread stays away for a moment.
-/// `since`: any time that passes.
+/// Outside schedules: yields once in some hundreds of points, and rarely sleeps for a moment. `since`: any time that
+/// passes.
 pub(super) fn now_and_then(since: impl FnOnce() -> Duration) {
     let left = UNTIL.try_with(|until| {
         let left = until.get();

@@ -1,19 +1,19 @@
-//! Time in a schedule: counted in points.
+//! The time in a schedule, counted in points.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// What a point costs of the counted time.
+/// Counted time that a point takes.
 const POINT: Duration = Duration::from_micros(1);
 
-/// The points so far and the time, for who has the turn: nobody else changes them, so that a point at which nothing
-/// is to be chosen takes no mutex.
+/// The points so far and the time. Only the thread that has the turn changes them, so a point without a choice takes no
+/// mutex.
 #[derive(Debug, Default)]
 pub(super) struct Clock {
     points: AtomicU64,
-    /// The point at which there is something to be chosen, or to be told.
+    /// The next point at which there is a choice, or a failure to be noticed.
     due: AtomicU64,
-    /// Nanoseconds by which time has leapt.
+    /// Nanoseconds by which the time has leapt.
     leapt: AtomicU64,
 }
 
@@ -22,7 +22,7 @@ impl Clock {
         self.points.load(Ordering::Relaxed)
     }
 
-    /// One more point; whether it is one that is due.
+    /// Counts a point; returns whether it is due.
     pub fn tick(&self) -> bool {
         let points = self.points() + 1;
         self.points.store(points, Ordering::Relaxed);
@@ -38,7 +38,7 @@ impl Clock {
         leapt + Duration::from_nanos(self.points() * POINT.as_nanos() as u64)
     }
 
-    /// Time leaps to a moment, unless it has passed.
+    /// Moves the time to `moment`, unless that has passed.
     pub fn leap(&self, moment: Duration) {
         let by = moment.saturating_sub(self.now()).as_nanos() as u64;
         let leapt = self.leapt.load(Ordering::Relaxed);

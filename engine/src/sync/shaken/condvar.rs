@@ -7,7 +7,7 @@ use parking_lot::WaitTimeoutResult;
 use super::lock::{address, MutexGuard};
 use super::schedule::{me, now, point, with_me, Woken};
 
-/// As `parking_lot::Condvar`.
+/// Like `parking_lot::Condvar`.
 #[derive(Debug, Default)]
 pub struct Condvar {
     inner: parking_lot::Condvar,
@@ -71,7 +71,7 @@ impl Condvar {
         })
     }
 
-    /// Between letting go of the mutex and the wait no other thread runs, so that no signal is missed.
+    /// No other thread runs between the release of the mutex and the wait, so no signal is missed.
     fn wait_scheduled<T: ?Sized>(
         &self,
         guard: &mut MutexGuard<'_, T>,

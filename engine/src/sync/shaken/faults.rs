@@ -4,23 +4,24 @@ use super::schedule::with_me;
 use super::thread::sleep;
 use crate::sync::{Fault, Pause};
 
-/// From now on a fault comes once in so many points of this thread's schedule, in the mean; with 0 at none. Outside
-/// schedules nothing fails.
+/// Makes a fault happen once in so many points of this thread's schedule, on average; never if 0. Outside schedules
+/// nothing fails.
 pub fn let_fail(fault: Fault, once_in: u64) {
     with_me(|me| me.chances().let_fail(fault, once_in));
 }
 
-/// The same of pauses, at which a thread stays where it is for a while: with a latch, before it tells what it did.
+/// The same for pauses, at which a thread stays for a while: with a latch, for example, or before others see its
+/// change.
 pub fn let_pause(at: Pause, once_in: u64) {
     with_me(|me| me.chances().let_pause(at, once_in));
 }
 
-/// Whether this fails now.
+/// Returns whether this fault happens now.
 pub(crate) fn strikes(fault: Fault) -> bool {
     with_me(|me| me.chances().strikes(fault)).unwrap_or(false)
 }
 
-/// A place where the thread may stay for a while.
+/// A place where the thread may pause.
 pub(crate) fn pause(at: Pause) {
     let pause = with_me(|me| me.chances().pause(at)).flatten();
     if let Some(pause) = pause.filter(|_| !std::thread::panicking()) {

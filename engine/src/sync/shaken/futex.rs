@@ -17,7 +17,7 @@ pub(crate) fn wait(word: &AtomicU32, value: u32) {
     }
 }
 
-/// Wakes all who wait for the word.
+/// Wakes all threads that wait for the word.
 pub(crate) fn wake_all(word: &AtomicU32) {
     atomic_wait::wake_all(&word.0);
     with_me(|me| me.wake(address(&word.0), false));

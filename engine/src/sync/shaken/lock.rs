@@ -1,11 +1,11 @@
-//! Mutexes and locks for many readers, with points.
+//! Mutexes and reader-writer locks, with points.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 
 use super::schedule::{me, point, with_me};
 
-/// As `parking_lot::Mutex`.
+/// Like `parking_lot::Mutex`.
 #[derive(Default)]
 pub struct Mutex<T: ?Sized> {
     inner: parking_lot::Mutex<T>,
@@ -13,7 +13,7 @@ pub struct Mutex<T: ?Sized> {
 
 pub struct MutexGuard<'a, T: ?Sized> {
     pub(super) mutex: &'a Mutex<T>,
-    /// There, except while the guard is unlocked for a moment.
+    /// `None` while the guard is unlocked for a moment.
     pub(super) held: Option<parking_lot::MutexGuard<'a, T>>,
 }
 
@@ -53,7 +53,7 @@ impl<T: ?Sized> Mutex<T> {
         )
     }
 
-    /// Somebody has let go of it.
+    /// Wakes the threads that wait for it, as it is free.
     pub(super) fn is_free(&self) {
         with_me(|me| me.wake(address(self), false));
     }
@@ -110,7 +110,7 @@ impl<T: ?Sized + fmt::Debug> fmt::Debug for MutexGuard<'_, T> {
     }
 }
 
-/// As `parking_lot::RwLock`.
+/// Like `parking_lot::RwLock`.
 #[derive(Default)]
 pub struct RwLock<T: ?Sized> {
     inner: parking_lot::RwLock<T>,
@@ -245,8 +245,8 @@ impl<T: ?Sized + fmt::Debug> fmt::Debug for RwLockWriteGuard<'_, T> {
     }
 }
 
-/// What `attempt` gives once it can. Between attempts the thread waits for `address`; one that is in no schedule waits
-/// as `wait` does.
+/// Returns the first success of `attempt`. Between attempts the thread waits for `address`; outside schedules it calls
+/// `wait`.
 fn take<G>(
     address: usize,
     what: &'static str,
@@ -267,7 +267,7 @@ fn take<G>(
     }
 }
 
-/// What those wait for who wait for a value.
+/// The address for threads that wait for a value.
 pub(super) fn address<T: ?Sized>(value: &T) -> usize {
     std::ptr::from_ref(value).cast::<()>() as usize
 }

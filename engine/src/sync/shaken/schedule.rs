@@ -1,11 +1,11 @@
 //! Threads that run one at a time, in an order that a seed decides.
 //!
-//! Each is a thread of the system, and at most one of them has the *turn*; the others wait for it. The turn is passed
-//! at points, where a thread waits, and where it ends. What a thread waits for is an address: that of a lock, of a
-//! condition, of a word; or a moment. Time is counted in points, and leaps where everybody waits.
+//! Each thread is a thread of the system, and at most one of them has the *turn*; the others wait for it. A thread
+//! passes the turn on at points, where it waits, and where it ends. It waits for an address: that of a lock, of a
+//! condition, of a word; or until a moment. Time is counted in points, and leaps when all threads wait.
 //!
-//! Nothing here knows what the threads do. A run that panics or in which everybody waits for ever has failed; its
-//! threads then stay where they are, for ever, since nobody can tell them to leave.
+//! The schedule does not know what its threads do. A run has failed when a thread panics, or when all threads wait
+//! forever. Its threads then stay where they are forever, as they can't be ended from outside.
 
 use std::cell::RefCell;
 use std::panic::AssertUnwindSafe;
@@ -21,17 +21,17 @@ use super::strategy::Choices;
 pub use super::strategy::Strategy;
 use super::waits::Waits;
 
-/// Nanoseconds up to this moment can be counted. Later ones never come.
+/// The latest time that is counted, in nanoseconds; waits until later ones never end.
 const FAR: Duration = Duration::from_secs(1 << 33);
-/// More points than any run has that ends. One has had 51 million, where priorities let a thread that read a page
-/// wait for all others.
+/// More points than any run needs. One run had 51 million: its priorities let a thread that read a page wait for all
+/// others.
 const MOST_POINTS: u64 = 500_000_000;
-/// Where somebody waits for a moment, time leaps there once in so many choices, though others can run.
+/// While a thread waits for a moment, time leaps there at one in so many choices, though other threads can run.
 const LEAPS: u64 = 128;
-/// So many times in a row a thread that only looks again may have the turn, before time leaps.
+/// The most turns in a row for a thread that only spins, before time leaps.
 const MOST_LOOKS: u32 = 1_000;
 
-/// A run that went through.
+/// The figures of a run that succeeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Passed {
     /// Points that were passed.
@@ -40,14 +40,14 @@ pub struct Passed {
     pub turns: u64,
     /// How often something failed at a point.
     pub struck: u64,
-    /// A number made of all choices: two runs with the same number were the same.
+    /// A hash of all choices: two runs with the same number were the same.
     pub trace: u64,
 }
 
 /// Runs `body`, and all threads that it starts, by a strategy and a seed.
 ///
 /// # Errors
-/// The message of the first panic; or who waited for what, when everybody waited for ever.
+/// The message of the first panic; or what each thread waited for, when all waited forever.
 pub fn run(
     strategy: Strategy,
     seed: u64,
@@ -64,7 +64,7 @@ pub fn run(
     });
     let first = schedule.begin("first");
     let inside = first.clone();
-    // Not joined where the run fails: it may be one of those that stay.
+    // Not joined if the run fails: the thread may stay forever.
     let thread = std::thread::Builder::new()
         .name("first".into())
         .spawn(move || inside.live(body));
@@ -111,11 +111,11 @@ pub(super) struct Schedule {
     clock: Arc<Clock>,
     waits: Arc<Waits>,
     chances: Chances,
-    /// The run has ended or failed.
+    /// Signals that the run has ended or failed.
     ended: Condvar,
 }
 
-/// Why a wait has ended.
+/// The reason for the end of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Woken {
     Signal,
@@ -125,7 +125,7 @@ pub(super) enum Woken {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Able {
     Yes,
-    /// Waits for an address, until a moment if there is one.
+    /// Waits for an address, or until a moment if there is one.
     Waits(Waiting),
     Ended,
 }
@@ -141,7 +141,7 @@ struct Thread {
     name: String,
     able: Able,
     woken: Woken,
-    /// Somebody has unparked it.
+    /// Another thread has unparked it.
     token: bool,
     turn: Arc<Turn>,
 }
@@ -153,18 +153,18 @@ struct State {
     turns: u64,
     trace: u64,
     choices: Choices,
-    /// Somebody has become able to run since the last choice.
+    /// A thread has become able to run since the last choice.
     has_woken: bool,
-    /// Looks in a row without anything else happening.
+    /// Turns of spinning threads in a row, with nothing else between.
     looks: u32,
     failure: Option<String>,
 }
 
-/// The right to run, as a thread waits for it.
+/// The right to run, for which a thread waits.
 #[derive(Default)]
 struct Turn {
     given: AtomicBool,
-    /// Who waits, once it does.
+    /// The thread that waits, once it does.
     thread: OnceLock<std::thread::Thread>,
 }
 
@@ -199,7 +199,7 @@ impl State {
         }
     }
 
-    /// Makes those able to run whose moment has come.
+    /// Makes threads able to run that wait for a moment which has come.
     fn wake_by_time(&mut self) {
         let now = self.clock.now();
         for thread in &mut self.threads {
@@ -218,7 +218,7 @@ impl State {
         }
     }
 
-    /// The first moment that somebody waits for.
+    /// The earliest moment that a thread waits for.
     fn next_moment(&self) -> Option<Duration> {
         let moments = self.threads.iter().filter_map(|thread| match thread.able {
             Able::Waits(waiting) => waiting.until,
@@ -232,7 +232,7 @@ impl State {
         (0..self.threads.len()).filter(able).collect()
     }
 
-    /// Who runs next; `None` when nobody ever can.
+    /// Chooses the next thread; `None` if none can ever run.
     fn choose(&mut self) -> Option<usize> {
         self.wake_by_time();
         let may_leap = self.next_moment().is_some();
@@ -252,7 +252,7 @@ impl State {
         Some(self.choices.choose(&able))
     }
 
-    /// Somebody has become able to run.
+    /// Notes that a thread has become able to run.
     fn has_woken(&mut self) {
         self.has_woken = true;
         if self.choices.looks_at_woken() {
@@ -260,7 +260,7 @@ impl State {
         }
     }
 
-    /// The turn, which goes to another thread.
+    /// Counts a change of the turn, and returns the turn of the next thread.
     fn pass_to(&mut self, next: usize) -> Arc<Turn> {
         self.turns += 1;
         self.trace =
@@ -268,7 +268,7 @@ impl State {
         Arc::clone(&self.threads[next].turn)
     }
 
-    /// Time leaps to the next moment that somebody waits for.
+    /// Moves the time to the next moment that a thread waits for.
     fn leap(&mut self) {
         if let Some(moment) = self.next_moment() {
             self.clock.leap(moment);
@@ -277,7 +277,7 @@ impl State {
         }
     }
 
-    /// Everybody that waits for the address, or one of them, can run.
+    /// Makes all threads that wait for the address able to run, or one of them.
     fn wake(&mut self, on: usize, one: bool) {
         let waits =
             |thread: &Thread| matches!(thread.able, Able::Waits(waiting) if waiting.on == on);
@@ -308,7 +308,7 @@ impl State {
 }
 
 impl Schedule {
-    /// A new thread of the schedule, able to run.
+    /// Adds a thread to the schedule, able to run.
     fn begin(self: &Arc<Self>, name: &str) -> Me {
         let mut state = self.state.lock();
         let index = state.threads.len();
@@ -371,17 +371,17 @@ impl Me {
         }
     }
 
-    /// A new thread of the same schedule.
+    /// Adds a thread to the same schedule.
     pub(super) fn begin(&self, name: &str) -> Me {
         self.schedule.begin(name)
     }
 
-    /// What may happen to the schedule's threads.
+    /// The chances of faults and pauses in this schedule.
     pub(super) fn chances(&self) -> &Chances {
         &self.schedule.chances
     }
 
-    /// What those wait for who wait for the thread's end.
+    /// The address for threads that wait for this thread's end.
     fn ends_at(&self) -> usize {
         self.address(0)
     }
@@ -390,7 +390,7 @@ impl Me {
         self.address(1)
     }
 
-    /// Addresses that nothing in memory has.
+    /// An address that no value in memory has.
     fn address(&self, which: usize) -> usize {
         self.index * 2 + which
     }
@@ -424,7 +424,7 @@ impl Me {
         state.wake(at, false);
     }
 
-    /// Passes the turn on until somebody wakes those that wait for the address, or until a moment.
+    /// Passes the turn on until another thread wakes those that wait for the address, or until a moment.
     pub(super) fn wait(&self, on: usize, what: &'static str, until: Option<Instant>) -> Woken {
         let mut state = self.schedule.state.lock();
         if state.failure.is_some() {
@@ -452,7 +452,7 @@ impl Me {
         }
         let mut state = self.schedule.state.lock();
         if state.failure.is_some() {
-            // Who unwinds goes on to its end; nobody else does.
+            // A thread that unwinds goes on to its end; no other does.
             if std::thread::panicking() {
                 return;
             }
@@ -473,12 +473,12 @@ impl Me {
             false if !state.choices.is_due(points, self.index, woken) => return,
             false => {}
         }
-        // It can run itself, so there is somebody.
+        // This thread can run, so there is one to choose.
         let next = state.choose().unwrap_or(self.index);
         self.turn_to(&mut state, next);
     }
 
-    /// Gives the turn to `next`, and waits for the next one of this thread.
+    /// Gives the turn to `next`, and waits for this thread's next turn.
     fn turn_to(&self, state: &mut parking_lot::MutexGuard<'_, State>, next: usize) {
         if next == self.index {
             return;
@@ -502,7 +502,7 @@ impl Me {
     }
 }
 
-/// What a thread of a failed run does.
+/// Keeps a thread of a failed run where it is, forever.
 fn stay(state: parking_lot::MutexGuard<'_, State>) -> ! {
     drop(state);
     loop {
@@ -516,19 +516,19 @@ fn message(panic: &(dyn std::any::Any + Send)) -> String {
     text.unwrap_or("a panic").to_owned()
 }
 
-/// The moment from which schedules count their time.
+/// The time at which the clocks of schedules begin.
 pub(super) fn origin() -> Instant {
     static ORIGIN: OnceLock<Instant> = OnceLock::new();
     *ORIGIN.get_or_init(Instant::now)
 }
 
-/// Does something with what this thread is in its schedule; `None` outside schedules, and where the thread ends.
+/// Calls `work` with this thread's place in its schedule; `None` outside schedules, and while the thread ends.
 pub(super) fn with_me<T>(work: impl FnOnce(&Me) -> T) -> Option<T> {
     let work = |me: &RefCell<Option<Me>>| me.borrow().as_ref().map(work);
     ME.try_with(work).ok().flatten()
 }
 
-/// This thread in its schedule.
+/// This thread's place in its schedule.
 pub(super) fn me() -> Option<Me> {
     with_me(Me::clone)
 }
@@ -538,26 +538,26 @@ pub(crate) fn number() -> Option<usize> {
     with_me(|me| me.index)
 }
 
-/// A place where the thread may lose the processor.
+/// A point: the thread may lose the processor.
 pub fn point() {
     if with_me(|me| me.point(false)).is_none() {
         now_and_then(|| origin().elapsed());
     }
 }
 
-/// Looks again at what another thread changes.
+/// A point in a loop that waits for another thread's change.
 pub(crate) fn spin_loop() {
     if with_me(|me| me.point(true)).is_none() {
         std::hint::spin_loop();
     }
 }
 
-/// The time: the clock's, or that of the schedule.
+/// The time of the schedule, or of the clock outside schedules.
 pub fn now() -> Instant {
     with_me(Me::now).unwrap_or_else(Instant::now)
 }
 
-/// The time since a moment.
+/// The time since `then`.
 pub(crate) fn since(then: Instant) -> Duration {
     now().saturating_duration_since(then)
 }

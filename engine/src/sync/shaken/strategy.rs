@@ -1,24 +1,25 @@
-//! Who runs next: by a random walk, or by priorities that change a few times.
+//! The choice of the next thread: by a random walk, or by priorities that change a few times.
 
 use crate::random::{below, next, one_of};
 
 /// How threads are chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Strategy {
-    /// After so many points in the mean, any thread that can run.
+    /// After so many points on average, any thread that can run.
     Walk {
-        /// Points between two choices, in the mean.
+        /// Points between two choices, on average.
         every: u64,
     },
-    /// The same, with another mean after each [`PHASE`] choices: dense for a while, and loose for long.
+    /// Like `Walk`, with another average after each [`PHASE`] choices: frequent choices for a while, rare ones for
+    /// long.
     Phases,
-    /// The thread with the highest priority, as long as it can run. Priorities are drawn when threads begin; at
-    /// `changes` points among the first `within` the running thread gets the lowest (Burckhardt et al., 2010), and
-    /// after them once in [`FAIR`] points: threads that pause and work again may leave another no time.
+    /// The thread with the highest priority, as long as it can run. Priorities are drawn when threads begin. At
+    /// `changes` points among the first `within`, the running thread gets the lowest (Burckhardt et al., 2010). After
+    /// them it does so once in [`FAIR`] points: threads that pause and work again could leave another no time.
     Priorities {
-        /// How often a priority changes.
+        /// Number of changes of a priority.
         changes: usize,
-        /// Among how many points.
+        /// The changes are among so many first points.
         within: u64,
     },
 }
@@ -26,12 +27,12 @@ pub enum Strategy {
 /// Choices of one phase.
 const PHASE: u32 = 64;
 
-/// Points after which priorities have kept others waiting long enough.
+/// After so many points, the running thread has kept the others waiting long enough.
 const FAIR: u64 = 1 << 20;
 
 impl Strategy {
-    /// A strategy from a seed: all kinds, of all sizes. A walk that chooses at nearly each point takes as long as
-    /// hundreds of others: phases have those.
+    /// Draws a strategy from a seed, of any kind and size. A walk that chooses at nearly each point would take as long
+    /// as hundreds of others, so only phases choose so often.
     pub fn drawn(seed: u64) -> Strategy {
         let mut state = seed ^ 0x5851_f42d_4c95_7f2d;
         let mut below = |bound: usize| below(&mut state, bound) as u64;
@@ -48,20 +49,20 @@ impl Strategy {
     }
 }
 
-/// What a strategy keeps in mind.
+/// The state of a strategy.
 #[derive(Debug)]
 pub struct Choices {
     strategy: Strategy,
-    /// Of the random numbers.
+    /// State of the random numbers.
     random: u64,
-    /// Of the phase: points between two choices, in the mean, and choices that are left.
+    /// The phase: average points between two choices, and choices left.
     phase: (u64, u32),
-    /// The point at which the running thread may be taken the processor.
+    /// The point at which the running thread may lose the processor.
     next: u64,
-    /// Later points of the same kind, the last first.
+    /// Later points of this kind, the last first.
     later: Vec<u64>,
     priorities: Vec<u64>,
-    /// Below all that were given: the next to be lowered gets it.
+    /// Below all priorities given so far: the next thread to be lowered gets one less.
     lowest: u64,
 }
 
@@ -107,7 +108,8 @@ impl Choices {
         self.priorities.push(priority);
     }
 
-    /// Whether another may be chosen at this point. `woken`: somebody has become able to run since the last choice.
+    /// Returns whether another thread may be chosen at this point. `woken`: a thread has become able to run since the
+    /// last choice.
     pub fn is_due(&mut self, step: u64, running: usize, woken: bool) -> bool {
         if step < self.next {
             return woken && self.looks_at_woken();
@@ -119,28 +121,28 @@ impl Choices {
         true
     }
 
-    /// The point at which another may be chosen, whoever wakes until then.
+    /// The point at which another thread may be chosen, if none wakes before.
     pub fn next(&self) -> u64 {
         self.next
     }
 
-    /// Whether who has woken may go before who runs.
+    /// Returns whether a woken thread may go before the running one.
     pub fn looks_at_woken(&self) -> bool {
         matches!(self.strategy, Strategy::Priorities { .. })
     }
 
-    /// The thread lets others go first: it waits for what they do.
+    /// Gives the running thread the lowest priority: it waits for the others.
     pub fn lower(&mut self, running: usize) {
         self.lowest -= 1;
         self.priorities[running] = self.lowest;
     }
 
-    /// True once in `n` times.
+    /// True in one of `n` calls, by chance.
     pub fn one_of(&mut self, n: u64) -> bool {
         one_of(&mut self.random, n)
     }
 
-    /// One of those that can run. Not empty.
+    /// Chooses one of the threads that can run; `able` is not empty.
     pub fn choose(&mut self, able: &[usize]) -> usize {
         match self.strategy {
             Strategy::Walk { .. } | Strategy::Phases => able[below(&mut self.random, able.len())],

@@ -1,4 +1,4 @@
-//! What schedules promise: every order is met, the same seed gives the same, and nobody waits unseen.
+//! Properties of schedules: each order occurs, the same seed gives the same run, and no waiting thread goes unnoticed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,14 +12,14 @@ fn start(work: impl FnOnce() + Send + 'static) -> thread::JoinHandle<()> {
     thread::Builder::new().spawn(work).unwrap()
 }
 
-/// Runs with a hundred seeds; gives what came of each.
+/// Runs `body` with a hundred seeds; returns the outcomes.
 fn with_seeds(
     body: impl Fn() + Clone + Send + 'static,
 ) -> impl Iterator<Item = Result<Passed, String>> {
     (0..100).map(move |seed| run(Strategy::drawn(seed), seed, body.clone()))
 }
 
-/// Two threads count to two, the one by an addition that others can come between.
+/// Two threads count to two; one of them in two steps, between which the other can run.
 fn count_in_two_steps() {
     let number = Arc::new(AtomicU64::new(0));
     let other = Arc::clone(&number);
@@ -128,7 +128,7 @@ fn time_passes_where_everybody_waits() {
     assert!(outcomes.all(|outcome| outcome.is_ok()));
 }
 
-/// A wait after such a leap would end at once, for ever.
+/// After such a leap a wait would end at once, forever.
 #[test]
 fn time_does_not_leap_to_where_it_cannot_be_counted() {
     let mut outcomes = with_seeds(|| {
@@ -140,7 +140,7 @@ fn time_does_not_leap_to_where_it_cannot_be_counted() {
                 other.1.wait_for(&mut told, Duration::from_secs(1 << 34));
             }
         });
-        // Who looks again so often wants time to leap.
+        // A thread that spins so often makes time leap.
         (0..3_000).for_each(|_| super::spin_loop());
         let (began, pause) = (now(), Duration::from_millis(1));
         thread::sleep(pause);
@@ -152,7 +152,7 @@ fn time_does_not_leap_to_where_it_cannot_be_counted() {
     assert!(outcomes.all(|outcome| outcome.is_ok()));
 }
 
-/// What a schedule does must not depend on those before it in the same process.
+/// A schedule must not depend on earlier ones in the same process.
 #[test]
 fn threads_are_numbered_anew_in_each_schedule() {
     let mut outcomes = with_seeds(|| {
@@ -179,11 +179,11 @@ fn a_thread_that_looks_again_lets_others_go_on() {
     assert!(outcomes.all(|outcome| outcome.is_ok()));
 }
 
-/// Two that pause for less than the other works: together they always have something to do.
+/// Two threads that pause for less time than the other works: together they always have work.
 #[test]
 fn who_pauses_and_works_again_keeps_nobody_away_for_ever() {
     let mut outcomes = with_seeds(|| {
-        // By then no priority changes any more that was drawn to.
+        // By then all drawn changes of priorities have happened.
         (0..1 << 17).for_each(|_| super::schedule::point());
         let done = Arc::new(AtomicU64::new(0));
         let busy = [(); 2].map(|()| {

@@ -1,4 +1,4 @@
-//! Threads, with points: those that a thread of a schedule starts belong to the schedule.
+//! Threads, with points: a thread that is started by a thread of a schedule belongs to the schedule.
 
 use std::cell::RefCell;
 use std::io;
@@ -8,7 +8,7 @@ use super::schedule::{me, now, point, spin_loop, with_me, Me};
 
 pub use std::thread::{available_parallelism, ThreadId};
 
-/// As `std::thread::Builder`.
+/// Like `std::thread::Builder`.
 #[derive(Debug, Default)]
 pub struct Builder {
     name: Option<String>,
@@ -32,7 +32,7 @@ impl Builder {
         }
     }
 
-    /// The new thread in the schedule of this one.
+    /// Adds the new thread to the schedule of this one.
     fn begin(&self) -> Option<Me> {
         with_me(|me| me.begin(self.name.as_deref().unwrap_or("thread")))
     }
@@ -71,7 +71,7 @@ fn live<T>(scheduled: Option<Me>, work: impl FnOnce() -> T) -> T {
     }
 }
 
-/// As `std::thread::JoinHandle`.
+/// Like `std::thread::JoinHandle`.
 #[derive(Debug)]
 pub struct JoinHandle<T> {
     inner: std::thread::JoinHandle<T>,
@@ -89,7 +89,7 @@ impl<T> JoinHandle<T> {
     }
 }
 
-/// As `std::thread::ScopedJoinHandle`.
+/// Like `std::thread::ScopedJoinHandle`.
 pub struct ScopedJoinHandle<'scope, T> {
     inner: std::thread::ScopedJoinHandle<'scope, T>,
     scheduled: Option<Me>,
@@ -108,13 +108,13 @@ fn wait_for(thread: Option<&Me>) {
     }
 }
 
-/// As `std::thread::Scope`.
+/// Like `std::thread::Scope`.
 pub struct Scope<'scope, 'env: 'scope> {
     inner: &'scope std::thread::Scope<'scope, 'env>,
     begun: RefCell<Vec<Me>>,
 }
 
-/// As `std::thread::scope`.
+/// Like `std::thread::scope`.
 pub fn scope<'env, T>(work: impl for<'a, 'scope> FnOnce(&'a Scope<'scope, 'env>) -> T) -> T {
     std::thread::scope(|inner| {
         let scope = Scope {
@@ -129,7 +129,7 @@ pub fn scope<'env, T>(work: impl for<'a, 'scope> FnOnce(&'a Scope<'scope, 'env>)
     })
 }
 
-/// As `std::thread::Thread`.
+/// Like `std::thread::Thread`.
 #[derive(Clone, Debug)]
 pub struct Thread {
     inner: std::thread::Thread,
@@ -158,7 +158,7 @@ pub fn current() -> Thread {
     }
 }
 
-/// Waits until somebody unparks this thread; may return early.
+/// Waits until another thread unparks this one; may return early.
 pub fn park() {
     match me() {
         Some(me) => me.park(),
@@ -166,7 +166,7 @@ pub fn park() {
     }
 }
 
-/// Lets others go first.
+/// Lets other threads run first.
 pub fn yield_now() {
     match me() {
         Some(_) => spin_loop(),
@@ -177,7 +177,7 @@ pub fn yield_now() {
 /// Sleeps.
 pub fn sleep(time: Duration) {
     match me() {
-        // An address that nobody wakes.
+        // An address that no thread wakes.
         Some(me) => {
             me.wait(usize::MAX, "a moment", Some(now() + time));
         }

@@ -1,9 +1,9 @@
-//! Which addresses somebody may wait for in a schedule.
+//! The addresses that threads of a schedule may wait for.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// How many wait for an address of each group of addresses. For who has the turn, as [`super::clock::Clock`]: most locks are given
-/// back without anybody waiting, and need no mutex to know it.
+/// The number of waiting threads for each group of addresses. Only the thread that has the turn uses it, like
+/// [`super::clock::Clock`]. Most locks are released while no thread waits for them; this tells so without a mutex.
 #[derive(Debug)]
 pub(super) struct Waits([AtomicU32; Waits::GROUPS]);
 
@@ -11,7 +11,7 @@ impl Waits {
     const GROUPS: usize = 256;
 
     fn of(&self, address: usize) -> &AtomicU32 {
-        // Multiplied, for the low bits of addresses are alike.
+        // Multiplied, as the low bits of addresses are alike.
         let mixed = (address as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         &self.0[(mixed >> 56) as usize % Self::GROUPS]
     }

@@ -1,4 +1,4 @@
-//! Changes of definitions that recovery makes again, as the log has them. Nothing else runs.
+//! Changes of definitions that recovery repeats from the log. No transaction runs meanwhile.
 
 use super::super::registry::Counted;
 use super::{passes_gone, Numbers, Tables};
@@ -7,8 +7,9 @@ use crate::error::Result;
 use crate::ids::TableId;
 
 impl Tables {
-    /// Drops the table that has a name which the log gives to the table `other`: an opening has dropped it when the log
-    /// had no room to say so. Nothing else runs.
+    /// Drops a table whose name the log gives to the table `other`.
+    ///
+    /// An opening has dropped it when the log had no room for the record. No transaction runs meanwhile.
     pub fn remove_unlogged(&self, name: &str, other: TableId) -> Result<()> {
         let _numbers = self.numbers.lock();
         match self.registry.id_of(name) {
@@ -21,14 +22,17 @@ impl Tables {
         }
     }
 
-    /// Removes what the catalog has of a table whose definition makes no sense, and that the log drops. Its pages stay
-    /// in use, for nobody knows which they are. Nothing else runs.
+    /// Removes the catalog's entry of a table whose definition is damaged, and that the log drops.
+    ///
+    /// Its pages stay in use, since the definition that lists them is lost. No transaction runs meanwhile.
     pub fn forget_lost(&self, id: TableId) -> Result<()> {
         let _numbers = self.numbers.lock();
         self.catalog.remove(id)
     }
 
-    /// Makes a change from the log again. Nothing else runs.
+    /// Repeats a change from the log.
+    ///
+    /// No transaction runs meanwhile.
     pub fn apply(&self, record: DdlRecord) -> Result<()> {
         let mut numbers = self.numbers.lock();
         match record {
@@ -83,7 +87,7 @@ impl Tables {
         Ok(())
     }
 
-    /// Makes a table from the log again.
+    /// Creates a table from the log.
     fn create_again(
         &self,
         numbers: &mut Numbers,

@@ -1,4 +1,4 @@
-//! Tables that are dropped or truncated while a checkpoint still needs their pages, and cannot be given them.
+//! Tables that are dropped or truncated while a checkpoint still needs their pages, and can't get images of them.
 
 use std::io::ErrorKind;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -14,7 +14,7 @@ use crate::{
     Result, Seek, TableSchema, Value,
 };
 
-/// So many rows of this length have images that are written in several pieces.
+/// This many rows of this length have images that are written in several pieces.
 const ROWS: u32 = 1_000;
 const BODY: usize = 3_000;
 
@@ -57,7 +57,7 @@ fn fill(db: &Database) {
 fn fill_rows(db: &Database, rows: u32) {
     let table = db.create_table("goes", &schema()).unwrap();
     let mut txn = db.begin(Isolation::ReadCommitted);
-    // Bytes that don't get smaller.
+    // Bytes that can't be compressed.
     let mut random = SmallRng::seed_from_u64(1);
     let mut body = vec![0; BODY];
     for id in 0..rows {
@@ -81,7 +81,7 @@ fn rows(db: &Database) -> Option<u32> {
     Some(rows)
 }
 
-/// Pages in the data file once all that is gone has been given back.
+/// Pages in the data file after all dropped space has been given back.
 fn pages(db: &Database) -> usize {
     db.purge().unwrap();
     for _ in 0..2 {
@@ -90,7 +90,7 @@ fn pages(db: &Database) -> usize {
     db.registry().pool().store().pages().count()
 }
 
-/// Each write fails in turn: the table is there as it was, or has gone with all its pages.
+/// Each write fails in turn: the table is unchanged, or has gone with all its pages.
 fn with_failing_writes(gone: Option<u32>, change: &dyn Fn(&Database) -> Result<()>) {
     let mut refused = 0;
     for write in 0.. {
@@ -100,7 +100,7 @@ fn with_failing_writes(gone: Option<u32>, change: &dyn Fn(&Database) -> Result<(
         db.drop_table("goes").unwrap();
         let few = pages(&db);
         fill(&db);
-        // A checkpoint begins, and has written nothing yet.
+        // A checkpoint has begun, and has written nothing yet.
         let pool = db.registry().pool().clone();
         let epoch = pool.store().begin_checkpoint();
         pool.begin_checkpoint(epoch);
@@ -147,7 +147,7 @@ fn a_table_whose_pages_can_not_be_saved_is_truncated_with_all_of_them_or_stays()
     with_failing_writes(Some(0), &|db| db.truncate_table("goes"));
 }
 
-/// A table whose tree has inner nodes below the root: its keys differ at their ends, so that separators are long.
+/// A table whose tree has inner nodes below the root: its keys differ only at their ends, so that separators are long.
 fn fill_deep(db: &Database) {
     let key = ColumnType::VarBytes { max: 1_000 };
     let body = ColumnType::VarBytes { max: 4_000 };
@@ -167,7 +167,8 @@ fn fill_deep(db: &Database) {
     txn.commit().unwrap();
 }
 
-/// A disk whose process was killed when it had dropped a table of three levels, and the pages that are in use then.
+/// The disk of a process that was killed after it had dropped a table of three levels, and the number of pages in use
+/// then.
 fn dropped_deep() -> (SimulatedOs, usize) {
     let os = SimulatedOs::new(5);
     let db = open(&os);
@@ -197,7 +198,7 @@ fn a_read_that_fails_once_costs_no_pages_of_a_dropped_table() {
     }
 }
 
-/// Some space is less than the database.
+/// Lost space is a smaller loss than the database.
 #[test]
 fn a_dropped_table_that_can_never_be_read_keeps_no_database_closed() {
     let (os, _) = dropped_deep();
@@ -214,12 +215,13 @@ fn a_dropped_table_that_can_never_be_read_keeps_no_database_closed() {
     assert!(passed > 0, "no inner node was read");
 }
 
-/// It is dropped by the log or by the opening, or emptied. Before that it has a record to be purged, and a change in
-/// the log.
+/// The log or the opening drops the table, or truncates it.
+///
+/// Before, it has a record to be purged, and a change in the log.
 #[test]
 fn a_dropped_table_whose_root_can_never_be_read_keeps_no_database_closed() {
     if crate::knobs::SHAKEN {
-        // Of the log, little may be read at a time then: its end comes behind the root.
+        // If little of the log is read at a time, the log's end comes after the root.
         return;
     }
     for (on_open, stays) in [(None, false), (Some("goes"), false), (None, true)] {
@@ -258,7 +260,7 @@ fn a_dropped_table_whose_root_can_never_be_read_keeps_no_database_closed() {
     }
 }
 
-/// It has more roots than the pool has frames, so that they are read again.
+/// It has more roots than the pool has frames, so that they must be read again.
 #[test]
 fn a_table_that_can_not_be_opened_is_not_created() {
     let columns = ["id", "other"].map(|name| {
@@ -306,14 +308,14 @@ fn a_table_that_can_not_be_opened_is_not_created() {
     assert!(refused > 0, "no read was needed");
 }
 
-/// All pages in memory are newer than on disk, so that each new page takes a write; and the catalog's leaf is full at
-/// one of the tables.
+/// All pages in memory are newer than on disk, so that each new page needs a write; the catalog's leaf gets full at one
+/// of the tables.
 #[test]
 fn a_table_for_which_the_catalog_has_no_room_is_not_created_and_stops_nothing() {
     refuse_tables(&|_, _| ());
 }
 
-/// The same, where the catalog's pages that are as on disk leave memory before the way back, and can't be read.
+/// The same, but the catalog's clean pages are evicted before the old definition is restored, and can't be read.
 #[test]
 fn a_definition_of_which_nothing_was_written_is_not_put_back() {
     let met = Arc::new(AtomicU32::new(0));
@@ -322,7 +324,7 @@ fn a_definition_of_which_nothing_was_written_is_not_put_back() {
         db.transactions()
             .moments
             .at(Moment::DefinitionRefused, move || {
-                // Those that are newer can't be written.
+                // The dirty pages can't be written.
                 let _ = pool.buffer_pool().evict_some(64);
                 disk.fail(FaultOn::Read, 0, ErrorKind::Other);
                 met.fetch_add(1, Ordering::Relaxed);
@@ -331,7 +333,7 @@ fn a_definition_of_which_nothing_was_written_is_not_put_back() {
     assert!(met.load(Ordering::Relaxed) > 0, "the catalog had room");
 }
 
-/// Writes fail from each one on that the creation of a table needs, after `prepare`.
+/// Makes writes fail, from each one on that the creation of a table needs, after `prepare`.
 fn refuse_tables(prepare: &dyn Fn(&Database, &SimulatedOs)) {
     let options = || Options {
         pool_bytes: 1 << 20,
@@ -381,7 +383,7 @@ fn refuse_tables(prepare: &dyn Fn(&Database, &SimulatedOs)) {
     assert!(refused > 0, "no write was needed");
 }
 
-/// The disk fills up when the catalog has the definition, and the way back would need pages that can't be read.
+/// The disk fills up after the catalog has the definition; to restore the catalog would need pages that can't be read.
 #[test]
 fn a_definition_that_the_catalog_has_finds_room_in_the_log() {
     let os = SimulatedOs::new(8);

@@ -1,10 +1,10 @@
-//! A table's counters while nobody needs more of its state: of many tables, most are not used most of the time.
+//! A table's counters while its state is not needed: of many tables, most are unused most of the time.
 
 use std::sync::{Arc, OnceLock};
 
 use crate::table::state::TableState;
 
-/// Two numbers, until somebody asks for the state.
+/// Two numbers, which a state replaces at its first use.
 pub(crate) struct Counted {
     rows: i64,
     next_auto: u64,
@@ -12,7 +12,7 @@ pub(crate) struct Counted {
 }
 
 impl Counted {
-    /// Of a table that a checkpoint counts so many rows of.
+    /// The counters of a table from a checkpoint.
     pub fn new(rows: i64, next_auto: u64) -> Counted {
         Counted {
             rows,
@@ -21,13 +21,13 @@ impl Counted {
         }
     }
 
-    /// The table's state; from now on it has the numbers.
+    /// The table's state, which holds the counters from the first call on.
     pub fn state(&self) -> &Arc<TableState> {
         let make = || Arc::new(TableState::new(self.rows, self.next_auto));
         self.state.get_or_init(make)
     }
 
-    /// Rows, and the next auto-increment value, for a checkpoint.
+    /// The rows, and the next auto-increment value, for a checkpoint.
     pub fn numbers(&self) -> (i64, u64) {
         match self.state.get() {
             Some(state) => (state.rows(), state.auto_to_keep()),

@@ -9,7 +9,7 @@ use crate::{
     Value,
 };
 
-// More than [`knobs::most_tables_open`] ever is.
+// More than [`knobs::most_tables_open`] can be.
 const TABLES: usize = 1024 + 200;
 
 fn schema() -> TableSchema {
@@ -41,7 +41,7 @@ fn open_tables(db: &Database) -> usize {
 #[test]
 fn tables_that_nobody_has_are_closed_and_opened_again() {
     if crate::knobs::SHAKEN {
-        // It counts what production's numbers make of it.
+        // The figures hold only for production's numbers.
         return;
     }
     let os = Arc::new(SimulatedOs::new(1));
@@ -57,7 +57,7 @@ fn tables_that_nobody_has_are_closed_and_opened_again() {
         insert(&db, &table, 1);
     }
     assert!(open_tables(&db) <= knobs::most_tables_open());
-    // Who has a table has the same that others get.
+    // The holder of a table has the same object that others get.
     insert(&db, &held, 1);
     assert!(Arc::ptr_eq(&held, &db.table("held").unwrap()));
     for n in 0..TABLES {
@@ -75,7 +75,7 @@ fn tables_that_nobody_has_are_closed_and_opened_again() {
     assert_eq!(db.table_names().len(), TABLES / 2 + 1);
 }
 
-/// Who drops or truncates a table works on its trees, which are not to be opened a second time.
+/// A drop or truncate works on the table's trees, which must not be opened a second time.
 #[test]
 fn a_table_that_is_about_to_go_is_not_closed() {
     let os = Arc::new(SimulatedOs::new(1));
@@ -100,7 +100,7 @@ fn a_table_that_is_about_to_go_is_not_closed() {
     registry.state(definition.id).unwrap().reopen();
 }
 
-/// The disk may take its time for what is read of a table.
+/// Reads of a table from disk may take long.
 #[test]
 fn who_wants_another_table_does_not_wait_for_one_that_is_being_opened() {
     let os = Arc::new(SimulatedOs::new(1));
@@ -138,7 +138,8 @@ fn who_wants_another_table_does_not_wait_for_one_that_is_being_opened() {
     assert!(Arc::ptr_eq(&table, &db.table("slow").unwrap()));
 }
 
-/// Two that open one table at once would each have their own statistics, and trees of which one goes with the table.
+/// Two threads that open one table at once would each have their own statistics, and trees of which one goes with the
+/// table.
 #[test]
 fn a_table_that_is_being_opened_is_dropped_when_it_is_open() {
     let os = Arc::new(SimulatedOs::new(1));

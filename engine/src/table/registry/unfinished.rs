@@ -1,4 +1,4 @@
-//! Tables with records of transactions that could not be rolled back, for their undo can't be read.
+//! Tables with records of transactions that could not be rolled back, because their undo can't be read.
 
 use std::collections::BTreeMap;
 
@@ -9,9 +9,10 @@ use crate::mvcc::Header;
 use crate::tree::{LeafImage, Position, Tree};
 
 impl Registry {
-    /// Looks through all tables, and notes those as damaged in which a record of one of these transactions stands.
-    /// So does a table that can't be read, or makes no sense: what it has nobody knows. It takes as long as reading all
-    /// tables does.
+    /// Reads all tables, and notes those as damaged that have a record of one of these transactions.
+    ///
+    /// Also those that can't be read or are damaged otherwise, since their records are unknown. Takes as long as
+    /// reading all tables does.
     pub(super) fn note_unfinished(&self, unfinished: &BTreeMap<TxId, Error>) -> Result<()> {
         for name in self.names() {
             let id = self.id_of(&name)?;

@@ -1,4 +1,4 @@
-//! Rows whose keys can't be told without what stands outside their leaf.
+//! Rows whose keys can't be found without values outside their leaf.
 
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -12,13 +12,13 @@ use crate::{
 
 /// Too short to be moved outside a row.
 const SHORT: usize = 63;
-/// So many that a row of nothing else is too long, and stands outside as a whole.
+/// So many that a row of only these is too long, and is stored outside as a whole.
 const TOO_MANY: usize = 70;
-/// So many that a row is too long with a long name, which is moved outside then.
+/// So many that a row with a long name is too long, and the name is moved outside.
 const MANY: usize = 53;
 const LONG_NAME: usize = 150;
 
-/// Bytes as they are.
+/// A collation that keeps bytes unchanged.
 struct AsTheyAre;
 
 impl Collations for AsTheyAre {
@@ -39,7 +39,7 @@ fn database() -> Arc<Database> {
     Arc::new(Database::open_on(os, "/db", options).unwrap())
 }
 
-/// Rows (name, id, shorts), of which name and id are the key: the name has a collation.
+/// Rows (name, id, shorts), with the key (name, id); the name has a collation.
 fn table(db: &Database, shorts: usize) -> Arc<Table> {
     let bytes = |max: usize| ColumnType::VarBytes { max: max as u32 };
     let id = ColumnType::Int {
@@ -78,11 +78,11 @@ fn three_rows(db: &Database, shorts: usize, name: usize) -> (Arc<Table>, [Vec<u8
     (table, names)
 }
 
-/// A row is changed, or deleted, when its leaf was copied, and what it had outside is gone.
+/// A row is changed, or deleted, after its leaf was copied, and its values outside are gone.
 #[test]
 fn what_has_gone_since_its_leaf_was_copied_is_left_out_of_statistics() {
     if crate::knobs::SHAKEN {
-        // It counts what production's numbers make of it.
+        // The figures hold only for production's numbers.
         return;
     }
     for (shorts, name, deletes) in [
@@ -142,7 +142,7 @@ fn long_name(number: u32) -> Vec<u8> {
     name
 }
 
-/// A table of so many rows with names of this length, opened again, of which nothing but the roots is in memory.
+/// A table of so many rows with names of this length, opened again, with only the roots in memory.
 fn opened_again(
     os: &SimulatedOs,
     schema: &TableSchema,
@@ -173,7 +173,7 @@ fn opened_again(
 
 #[test]
 fn a_size_is_guessed_where_pages_can_not_be_read() {
-    // So many of this length have inner nodes below the root.
+    // This many rows of this length need inner nodes below the root.
     const ROWS: u32 = 6_000;
     let mut schema = named();
     schema.columns[1].ty = ColumnType::VarBytes { max: 3_000 };
@@ -186,7 +186,7 @@ fn a_size_is_guessed_where_pages_can_not_be_read() {
     assert!(matches!(failed, Some(Error::Io { .. })), "{failed:?}");
     assert!(rows >= u64::from(ROWS), "{rows}");
     assert_eq!(indexes, 0);
-    // Told once, and not tried at each statement.
+    // The error is reported once, and not tried at each statement.
     let tried = os.struck();
     assert!(table.guess_size_bytes().1.is_none());
     assert_eq!(os.struck(), tried);
@@ -212,12 +212,12 @@ fn an_index_that_can_not_be_read_keeps_nothing_of_the_others_unknown() {
     assert!(table.cardinality(0).unwrap()[0] > u64::from(ROWS) / 2);
 }
 
-/// Behind what is counted one by one, many have the same name; and one name is far behind all others.
+/// Behind the entries that are counted one by one, many have the same name; and one name is far behind all others.
 #[test]
 fn a_key_far_behind_all_others_hides_nothing_from_statistics() {
     const DIFFERENT: u32 = 8_000;
     if crate::knobs::SHAKEN {
-        // It counts what production's numbers make of it.
+        // The figures hold only for production's numbers.
         return;
     }
     let os = SimulatedOs::new(5);

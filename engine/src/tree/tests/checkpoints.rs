@@ -1,4 +1,4 @@
-//! A checkpoint holds exactly what stood at its barrier, whatever happens while it is written.
+//! A checkpoint holds exactly the state at its barrier, whatever happens while it is written.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -10,8 +10,10 @@ use super::*;
 use crate::ids::PageId;
 use crate::node::PageKind;
 
-/// Threads change trees and undo-like pages inside a barrier; checkpoints run beside them; after each
-/// the power goes, and what is found is compared with the models as they were at the barrier.
+/// Threads change trees and undo-like pages inside a barrier, and checkpoints run beside them.
+///
+/// After each checkpoint the power fails, and the test compares what it finds with the models as they were at the
+/// barrier.
 fn run(seed: u64, frames: usize) {
     let bench = Bench::new(frames);
     let trees: Vec<Tree> = (0..3).map(|i| bench.tree(i)).collect();
@@ -82,7 +84,7 @@ fn run(seed: u64, frames: usize) {
             };
             pool.write_checkpoint(epoch, &mut |_| Ok(())).unwrap();
             if round % 3 == 1 {
-                // Given up: the next one must not suffer.
+                // Abandoned: the next checkpoint must not suffer from it.
                 store.abandon_checkpoint(epoch);
                 continue;
             }
@@ -113,7 +115,7 @@ fn checkpoints_hold_the_barriers_state_with_room() {
     run(2, 1024);
 }
 
-/// A full disk is why checkpoints are given up: the room that is kept is for the next.
+/// A full disk makes the engine abandon checkpoints: the room that is kept is for the next one.
 #[test]
 fn nothing_is_saved_for_a_checkpoint_that_was_given_up() {
     let bench = Bench::new(64);
@@ -132,7 +134,7 @@ fn nothing_is_saved_for_a_checkpoint_that_was_given_up() {
     fill(2);
     assert_eq!(store.stats().writes, before);
     assert_eq!(tree.stats().unwrap().height, 2);
-    // The next saves what it needs.
+    // The next checkpoint saves what it needs.
     let epoch = store.begin_checkpoint();
     bench.pool.begin_checkpoint(epoch);
     fill(3);

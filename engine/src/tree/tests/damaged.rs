@@ -1,5 +1,6 @@
-//! Trees whose pages have right checksums and contradict themselves or each other: no such page gets
-//! into memory, where it would lead cursors in circles and tear when split.
+//! Trees of pages with right checksums that contradict themselves or each other.
+//!
+//! No such page may get into memory, where it would lead cursors in circles, and break when it is split.
 
 use super::{put, Bench};
 use crate::buffer;
@@ -12,8 +13,8 @@ use crate::tree::{LeafImage, Position, Step, Tree, ZoneMap};
 /// More leaves than the tree has.
 const LONG: usize = 100;
 
-/// Writes a tree of some leaves with a damage, and goes through what is then on disk, forwards and
-/// backwards. Gives the leaves seen.
+/// Writes a damaged tree of some leaves, reads what is then on disk, forwards and backwards, and returns the leaves
+/// seen.
 fn walk(damage: impl FnOnce(&Tree)) -> Result<usize> {
     let bench = Bench::new(64);
     let tree = bench.tree(16);
@@ -133,7 +134,7 @@ fn a_root_that_is_its_own_child_is_found() {
     with_root(&tree, |root| root.node_mut().set_child(0, sound));
 }
 
-/// It is not looked at where what is kept of it will do.
+/// A scan does not read the leaf if its zone map or mini-page will do.
 #[test]
 fn what_is_kept_of_another_trees_leaf_stands_for_none() {
     let bench = Bench::new(64);

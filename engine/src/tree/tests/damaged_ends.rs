@@ -1,4 +1,4 @@
-//! Trees that go though their pages contradict each other: nothing of others is freed, and nothing twice.
+//! Dropping trees with pages that contradict each other: no page of another tree is freed, and no page twice.
 
 use crate::{buffer, node};
 use std::collections::HashSet;
@@ -13,7 +13,7 @@ use crate::tree::descend::Route;
 const GOES: TreeId = TreeId(16);
 const STAYS: TreeId = TreeId(17);
 
-/// Keys of which few fit into an inner node: so the tree has three levels.
+/// Makes keys so long that few fit into an inner node: the tree then has three levels.
 fn long_key(n: u32) -> Vec<u8> {
     let group = n / 50;
     let mut key = group.to_be_bytes().to_vec();
@@ -26,7 +26,7 @@ fn short_key(n: u32) -> Vec<u8> {
     n.to_be_bytes().to_vec()
 }
 
-/// Two trees of the same rows, of which one has a damage on disk; nothing of them is in memory.
+/// Two trees of the same rows, one of them damaged on disk; neither is in memory.
 struct Damaged {
     bench: Bench,
     goes: Tree,
@@ -55,12 +55,14 @@ impl Damaged {
         }
     }
 
-    /// Gives the tree's pages back; what others have is as it was, also on disk, and no number is given twice.
+    /// Frees the pages of the damaged tree.
+    ///
+    /// Checks that the other tree is unchanged, also on disk, and that no page number is given out twice.
     fn end(self) -> Bench {
         let Damaged {
             bench, goes, rows, ..
         } = self;
-        // No scope: where this fails, the thread may go on for ever.
+        // No scope: if this fails, the thread may run forever.
         let (tell, told) = std::sync::mpsc::channel();
         std::thread::spawn(move || tell.send(goes.destroy()));
         let ended = told.recv_timeout(Duration::from_secs(30));
@@ -88,7 +90,7 @@ impl Damaged {
     }
 }
 
-/// The page of the root's child, which is in memory.
+/// Returns the page of a child of the root, which is in memory.
 fn child(tree: &Tree, at: usize) -> u64 {
     let root: SharedGuard<'_> = tree.latch_root().unwrap();
     match buffer::child(root.node().child(at)) {
@@ -107,11 +109,11 @@ fn a_root_that_is_its_own_child_is_freed_once() {
         with_root(goes, name(2, goes.root().0));
     });
     let bench = damaged.end();
-    // What is left of it is the child that nobody names.
+    // Only the child that no node names is left of it.
     assert_eq!(bench.pool.store().pages().count(), 1 + pages_of_100(&bench));
 }
 
-/// How many pages a tree of a hundred short keys has.
+/// Returns how many pages a tree of a hundred short keys has.
 fn pages_of_100(bench: &Bench) -> usize {
     let stays = bench.pool.store().pages();
     stays
@@ -137,7 +139,7 @@ fn a_leaf_that_is_named_twice_is_freed_once() {
 #[test]
 fn a_leaf_in_memory_that_another_node_names_is_freed_once() {
     let damaged = Damaged::new(2_000, long_key, |goes, _| {
-        // The last leaf, named by the first node above leaves.
+        // The first node above the leaves names the last leaf.
         let last: SharedGuard<'_> = goes.latch_leaf(Route::Last).unwrap();
         let id = last.page().0;
         drop(last);
@@ -181,7 +183,7 @@ fn a_root_of_another_tree_that_is_in_memory_is_not_freed() {
     damaged.end();
 }
 
-/// No leaf is read to be freed, unless a reader has found that the tree is not what it should be.
+/// A tree's leaves are not read to be freed, unless a reader has found a contradiction in the tree.
 #[test]
 fn a_leaf_of_another_tree_is_not_freed_once_the_tree_is_doubted() {
     let damaged = Damaged::new(100, short_key, |goes, stays| {
@@ -196,7 +198,7 @@ fn a_leaf_of_another_tree_is_not_freed_once_the_tree_is_doubted() {
     damaged.end();
 }
 
-/// Damage to a leaf itself is none to what its parent says.
+/// Damage within a leaf does not contradict what its parent says.
 #[test]
 fn a_leaf_that_makes_no_sense_stays_nobodys_trouble() {
     let damaged = Damaged::new(100, short_key, |goes, _| {

@@ -1,5 +1,4 @@
-//! Passages through the leaves of a range: what they find is what is there, whether a leaf is read
-//! or known by its zone map.
+//! Leaf scans: they find what is in the leaves, whether they read a leaf or know it by its zone map.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -9,17 +8,17 @@ use rand::{Rng, SeedableRng};
 use super::*;
 use crate::tree::{Step, ZoneMap};
 
-/// What a scan came to.
+/// The result of a scan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Found {
     records: usize,
-    /// Of the values' first bytes.
+    /// The sum of the values' first bytes.
     sum: i128,
     known: usize,
     read: usize,
 }
 
-/// Goes through a range, by zone maps where there are some, and keeps others.
+/// Scans a range with the zone maps that there are, and keeps others.
 fn pass(tree: &Tree, from: &[u8], to: Option<&[u8]>) -> Found {
     let mut found = Found::default();
     let mut leaves = tree.leaves(from.to_vec(), to.map(<[u8]>::to_vec));
@@ -99,7 +98,7 @@ fn a_leaf_is_read_again_only_when_it_has_changed() {
     assert_eq!((second.records, second.sum), (records, sum));
     assert_eq!((second.known, second.read), (leaves, 0));
 
-    // One leaf changes; a range without it, and one with its ends within leaves.
+    // One leaf changes. The first range is without it; the second has its ends within leaves.
     put(&tree, &key(1_500), &[7; 300]);
     model.insert(key(1_500), vec![7; 300]);
     let below = pass(&tree, b"", Some(&key(700)));
@@ -116,7 +115,7 @@ fn a_leaf_is_read_again_only_when_it_has_changed() {
     );
     assert_eq!((third.known, third.read), (leaves - 1, 1));
 
-    // Writing pages out changes nothing in them.
+    // Writing pages changes nothing in them.
     bench.checkpoint(b"");
     assert_eq!(pass(&tree, b"", None).read, 0);
 }
@@ -131,7 +130,7 @@ fn ranges_of_changing_trees() {
         let check = |model: &Model, random: &mut SmallRng| {
             let from = key(random.random_range(0..levels));
             let to = key(random.random_range(0..levels));
-            // Bounds that are keys, prefixes of them, and neither.
+            // Bounds that are keys, prefixes of keys, and neither.
             let from = &from[..random.random_range(0..=from.len())];
             let to = Some(&to[..random.random_range(4..=to.len())]);
             let to = to.filter(|_| random.random_ratio(3, 4));
@@ -145,7 +144,7 @@ fn ranges_of_changing_trees() {
         check(&model, &mut random);
         for step in 0..6_000 {
             let key = key(random.random_range(0..levels));
-            // It grows, and then shrinks.
+            // The tree grows, and then shrinks.
             if random.random_ratio(if step < 4_000 { 4 } else { 1 }, 5) {
                 let value = vec![random.random(); random.random_range(1..400)];
                 put(&tree, &key, &value);
@@ -161,7 +160,7 @@ fn ranges_of_changing_trees() {
     }
 }
 
-/// Wherever a scan stops, what it has read and what it says is left are the range, each record once.
+/// Wherever a scan stops, what it has read and the rest that it names are the range, each record once.
 #[test]
 fn what_is_left_is_what_was_not_read() {
     let bench = Bench::new(400);
@@ -179,7 +178,7 @@ fn what_is_left_is_what_was_not_read() {
             (beyond, None),
         ] {
             let all = pass(&tree, &from, to.as_deref());
-            // One more than there are: the scan has then said that it ended.
+            // One step more than there are leaves: the scan has then said that it ended.
             for stop in 0..=all.read + all.known + 1 {
                 let mut leaves = tree.leaves(from.clone(), to.clone());
                 let mut records = 0;
@@ -235,8 +234,7 @@ fn cuts_are_within_the_range_and_leave_parts_of_like_size() {
     }
 }
 
-/// Keys that stay are found exactly once by every scan, while others come and go around them,
-/// and the leaves with them.
+/// Every scan finds keys that stay exactly once, while other keys, and the leaves with them, come and go around them.
 #[test]
 fn what_stays_is_found_once_beside_writers() {
     for frames in [64, 400] {
@@ -274,8 +272,9 @@ fn what_stays_is_found_once_beside_writers() {
     }
 }
 
-/// A key of the second of two groups, of which the first has none. Half of the separators are long: nodes have few
-/// children.
+/// Makes a key of the second of two groups; the first group has no keys.
+///
+/// Half of the separators are long, so that nodes have few children.
 fn long_key(n: u32) -> Vec<u8> {
     let mut key = vec![b'b'];
     key.extend((n / 2).to_be_bytes());
@@ -284,7 +283,7 @@ fn long_key(n: u32) -> Vec<u8> {
     key
 }
 
-/// Nobody reads but who needs a page.
+/// Makes a pool without threads: only a thread that needs a page reads it.
 fn threadless_bench() -> Bench {
     let os = SimulatedOs::new(1);
     let store = Store::create(Arc::new(os.clone()), Path::new(DIR)).unwrap();
@@ -303,7 +302,7 @@ fn a_cursor_behind_its_end_reads_nothing_ahead() {
     let height = u64::from(tree.stats().unwrap().height);
     assert!(height >= 3);
     let mut image = LeafImage::new();
-    // All nodes but the first of each level are behind it.
+    // All nodes but the first of each level are behind this end.
     image.set_end(Some(&b"a"[..]));
     let before = bench.pool.stats().reads;
     for n in 0..KEYS {
@@ -315,7 +314,7 @@ fn a_cursor_behind_its_end_reads_nothing_ahead() {
     assert!(bench.pool.stats().reads > before, "no leaf was away");
 }
 
-/// Who looks between leaves whether it is to end comes to each, also where merges could join none of them.
+/// A cursor that checks between leaves whether it is to end gets each leaf, also where no merge was possible.
 #[test]
 fn leaves_without_records_are_come_to_one_by_one() {
     const KEYS: u32 = 60;
@@ -325,7 +324,7 @@ fn leaves_without_records_are_come_to_one_by_one() {
         assert_eq!(put(&tree, &n.to_be_bytes(), &[1; 3000]), None);
     }
     for n in 0..KEYS {
-        // No leaf has its neighbours in memory, to be joined with.
+        // No leaf has its neighbours in memory, so it can't be merged.
         while bench.pool.buffer_pool().evict_some(64).unwrap() > 0 {}
         assert!(remove(&tree, &n.to_be_bytes()).is_some());
     }

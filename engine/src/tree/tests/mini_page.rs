@@ -1,5 +1,5 @@
-//! Mini-pages of leaves: what is read from them is what the leaf says, whoever changes it, and however
-//! leaves come and go.
+//! Mini-pages of leaves: a read of one gives what the leaf says, while threads change leaves, and leaves are loaded
+//! and evicted.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -9,7 +9,7 @@ use rand::{Rng, SeedableRng};
 use super::*;
 use crate::tree::ProjectedRecord;
 
-/// The bytes of a value that column set 1 is, and those that set 2 is.
+/// The bytes of a value that make up column set 1, and set 2.
 const FIRST: std::ops::Range<usize> = 0..8;
 const SECOND: std::ops::Range<usize> = 8..20;
 const VALUE: usize = 300;
@@ -18,7 +18,7 @@ fn key(n: u32) -> Vec<u8> {
     n.to_be_bytes().to_vec()
 }
 
-/// A value that says its number twice.
+/// Makes a value that has its number twice.
 fn value(n: u64) -> Vec<u8> {
     let mut value = n.to_le_bytes().to_vec();
     value.extend_from_slice(&[7; 4]);
@@ -36,7 +36,7 @@ fn parts(value: &[u8], columns: u64, out: &mut Vec<u8>) {
     }
 }
 
-/// The number of a key's value, as a reader of one row that asks for these columns gets it.
+/// Returns the number of a key's value, as a reader of one row that asks for these columns gets it.
 fn number(tree: &Tree, key: &[u8], columns: u64) -> Option<u64> {
     let hint = tree.find_leaf(key, &LeafLayoutHint::default()).unwrap();
     let of = |kept: &[u8]| u64::from_le_bytes(kept[kept.len() - 8..].try_into().unwrap());
@@ -68,14 +68,14 @@ fn number(tree: &Tree, key: &[u8], columns: u64) -> Option<u64> {
 #[test]
 fn rows_of_a_tree_larger_than_the_pool_are_the_models() {
     if crate::knobs::SHAKEN {
-        // It counts what production's numbers make of it.
+        // The test counts results of the knobs' default values.
         return;
     }
     let bench = Bench::new(64);
     let tree = bench.tree(1);
     let mut random = SmallRng::seed_from_u64(3);
     let mut model = BTreeMap::new();
-    // Some 600 leaves: copies of all have room in ten frames or so.
+    // Some 600 leaves: mini-pages of all fit into ten frames or so.
     const KEYS: u32 = 30_000;
     for n in (0..KEYS).filter(|n| n % 8 != 0) {
         put(&tree, &key(n), &value(n.into()));
@@ -93,7 +93,7 @@ fn rows_of_a_tree_larger_than_the_pool_are_the_models() {
                 model.remove(&n);
             }
             2 if round % 7 == 0 => {
-                // A run goes: leaves are joined.
+                // A run of keys is removed, and leaves are merged.
                 let run: Vec<u32> = model.range(n..).take(150).map(|(n, _)| *n).collect();
                 for n in run {
                     remove(&tree, &key(n));
@@ -122,11 +122,11 @@ fn rows_of_a_tree_larger_than_the_pool_are_the_models() {
     check(&tree, &rows);
 }
 
-/// Each key's number only grows; a reader that knows it to be written must not find an older one.
+/// Each key's number only grows; a reader that knows a number to be written must not find an older one.
 #[test]
 fn no_reader_goes_back_in_time() {
     if crate::knobs::SHAKEN {
-        // It counts what production's numbers make of it.
+        // The test counts results of the knobs' default values.
         return;
     }
     const KEYS: u32 = 12_000;
@@ -144,7 +144,7 @@ fn no_reader_goes_back_in_time() {
                 scope.spawn(move || {
                     let mut random = SmallRng::seed_from_u64(seed);
                     while !stop.load(Ordering::Relaxed) {
-                        // Few leaves are written, and read more often than others.
+                        // Few leaves are written, and these are read more often than others.
                         let n = match random.random_bool(0.5) {
                             true => random.random_range(0..KEYS),
                             false => random.random_range(0..40) * 300,
@@ -171,11 +171,11 @@ fn no_reader_goes_back_in_time() {
     assert!(bench.pool.stats().mini_page_reads > 0);
 }
 
-/// Copies stand in frames of the pool, and give them back when pages need them.
+/// Mini-pages take frames of the pool, and the pool evicts them when pages need the frames.
 #[test]
 fn copies_make_room_for_pages() {
     if crate::knobs::SHAKEN {
-        // It counts what production's numbers make of it.
+        // The test counts results of the knobs' default values.
         return;
     }
     let bench = Bench::new(64);
@@ -193,7 +193,7 @@ fn copies_make_room_for_pages() {
         assert_eq!(get(&other, &key(n)), Some(value(n.into())));
     }
     let before = bench.pool.stats().mini_page_reads;
-    // All of them, each far from the one before.
+    // Read all keys, each far from the previous one.
     for n in (0..20_000).map(|n| n * 7_919 % 20_000) {
         assert_eq!(number(&tree, &key(n), 1), Some(n.into()));
     }

@@ -1,5 +1,6 @@
-//! Trees against a `BTreeMap`: alone, in threads, across checkpoints; always with pools so small
-//! that pages come and go all the time.
+//! Trees compared with a `BTreeMap`: alone, in threads, across checkpoints.
+//!
+//! The pools are so small that pages are loaded and evicted all the time.
 
 mod checkpoints;
 mod damaged;
@@ -45,7 +46,7 @@ impl Bench {
         Tree::create(&self.pool, TreeId(id)).unwrap()
     }
 
-    /// A whole checkpoint while nothing else runs.
+    /// Makes a whole checkpoint while nothing else runs.
     pub fn checkpoint(&self, meta: &[u8]) {
         let store = self.pool.store();
         let epoch = store.begin_checkpoint();
@@ -54,7 +55,7 @@ impl Bench {
         store.complete_checkpoint(epoch, meta).unwrap();
     }
 
-    /// What is found after a loss of power.
+    /// Returns what is on disk after a loss of power.
     pub fn crash(&self, frames: usize) -> (Bench, Vec<u8>) {
         let os = self.os.crash(7);
         let (store, meta) = Store::open(Arc::new(os.clone()), Path::new(DIR)).unwrap();
@@ -83,12 +84,12 @@ pub(super) fn get(tree: &Tree, key: &[u8]) -> Option<Vec<u8>> {
         .unwrap()
 }
 
-/// As [`get`], without a latch where that does.
+/// Like [`get`], but without a latch where possible.
 pub(super) fn copied(tree: &Tree, key: &[u8]) -> Option<Vec<u8>> {
     copied_to(&mut Vec::new(), tree, key)
 }
 
-/// As [`copied`], no more than so many bytes.
+/// Like [`copied`], but copies at most N bytes.
 pub(super) fn front<const N: usize>(tree: &Tree, key: &[u8]) -> Option<Vec<u8>> {
     copied_to(&mut Prefix::<N>::default(), tree, key)
 }
@@ -98,7 +99,7 @@ fn copied_to(out: &mut impl ValueCopy, tree: &Tree, key: &[u8]) -> Option<Vec<u8
     found.unwrap().map(|(at, _)| out.bytes(at).to_vec())
 }
 
-/// All records by leaf images, first to last.
+/// Returns all records, first to last, by leaf images.
 pub(super) fn forward(tree: &Tree) -> Vec<(Vec<u8>, Vec<u8>)> {
     let mut image = LeafImage::new();
     let mut all = Vec::new();
@@ -114,7 +115,7 @@ pub(super) fn forward(tree: &Tree) -> Vec<(Vec<u8>, Vec<u8>)> {
     all
 }
 
-/// All records by leaf images, last to first.
+/// Returns all records, last to first, by leaf images.
 pub(super) fn backward(tree: &Tree) -> Vec<(Vec<u8>, Vec<u8>)> {
     let mut image = LeafImage::new();
     let mut all = Vec::new();
@@ -130,7 +131,7 @@ pub(super) fn backward(tree: &Tree) -> Vec<(Vec<u8>, Vec<u8>)> {
     all
 }
 
-/// The tree's structure is whole and holds exactly the model.
+/// Checks that the tree's structure is whole and that it holds exactly the model.
 pub(super) fn check(tree: &Tree, model: &Model) {
     let mut seen = Vec::new();
     let counts = tree

@@ -51,7 +51,7 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// The few records around a position are the model's, and so is what follows them on either side.
+/// Checks that the few records around a position are the model's, and also those that follow on either side.
 fn check_near(tree: &Tree, model: &Model, at: Position<'_>, want: Option<&Vec<u8>>) {
     use std::ops::Bound::{Excluded, Included};
     let mut image = LeafImage::new();
@@ -94,7 +94,7 @@ fn check_near(tree: &Tree, model: &Model, at: Position<'_>, want: Option<&Vec<u8
     }
 }
 
-/// Each position must give the leaf with the record that the model names.
+/// Checks that each position gives the leaf with the record that the model names.
 fn check_seeks(tree: &Tree, model: &Model, key: &[u8]) {
     let mut image = LeafImage::new();
     let mut holds = |at: Position<'_>, want: Option<&Vec<u8>>| {
@@ -105,7 +105,7 @@ fn check_seeks(tree: &Tree, model: &Model, key: &[u8]) {
             let (i, equal) = image.lower_bound(want);
             assert!(equal, "{at:?} wants {want:02x?}");
             assert_eq!(image.value(i), &model[want][..]);
-            // And it is the nearest record of the image on that side.
+            // It is the nearest record of the image on that side.
             let place = match at {
                 Position::First => i == 0,
                 Position::Last => i + 1 == image.count(),
@@ -186,7 +186,7 @@ fn run(ops: Vec<Op>) {
                 let (low, high) = if a < b { (a, b) } else { (b, a) };
                 let exact = model.range(low.clone()..high.clone()).count() as u64;
                 let guess = tree.estimate_range(Some(&low), Some(&high)).unwrap();
-                // With fewer samples, or other splits, it is a guess.
+                // With fewer samples, or other splits, the number is an estimate.
                 let is_small = !crate::knobs::SHAKEN && tree.stats().unwrap().leaf_pages <= 7;
                 if is_small && tree.stats().unwrap().height == 2 {
                     assert_eq!(guess, exact);
@@ -265,7 +265,7 @@ fn destroying_a_tree_frees_pages_that_are_not_in_memory() {
     bench.checkpoint(b"");
     let reads = bench.pool.stats().reads;
     tree.destroy().unwrap();
-    // No leaf was read to be freed.
+    // The tree has read no leaf to free it.
     assert!(bench.pool.stats().reads - reads < 10);
     bench.checkpoint(b"");
     assert_eq!(bench.pool.store().pages().count(), 1);
@@ -328,7 +328,7 @@ fn keeping_changes_nothing_and_transactions_are_noted() {
     assert_eq!(txid(&tree), 7);
 }
 
-/// Values that begin with 1 can lose their second half, those that begin with 2 can go.
+/// Freezing shortens values that begin with 1 by half, and removes those that begin with 2.
 struct Halve;
 
 impl crate::tree::LeafFreeze for Halve {
@@ -350,7 +350,7 @@ fn full_leaves_are_frozen_before_they_are_split() {
     let bench = Bench::new(64);
     bench.pool.set_freeze(std::sync::Arc::new(Halve));
     let tree = bench.tree(1);
-    // One leaf's worth, if the second half of each goes; those of kind 2 go altogether.
+    // The records fill one leaf if the first kind loses half of each value and the second kind is removed.
     for i in 0..140u32 {
         put(&tree, &i.to_be_bytes(), &[1; 200]);
         put(&tree, &(i + 1000).to_be_bytes(), &[2; 100]);
@@ -368,7 +368,7 @@ fn full_leaves_are_frozen_before_they_are_split() {
     assert_eq!(kept, 140);
     let stats = tree.stats().unwrap();
     assert!(stats.leaf_pages <= 2, "{stats:?}");
-    // Nothing can be freed by freezing once more: the next leaf splits.
+    // Freezing can free nothing more: the next leaf splits.
     for i in 0..140u32 {
         put(&tree, &i.to_be_bytes(), &[0; 300]);
     }
@@ -384,7 +384,7 @@ fn estimates_are_near_where_keys_are_spread_evenly() {
         put(&tree, &n.to_be_bytes(), &[1; 60]);
     }
     let per_leaf = 30_000 / tree.stats().unwrap().leaf_pages;
-    // Few samples promise less.
+    // Fewer samples promise less.
     let share = match crate::knobs::density_samples() {
         0..5 => 1,
         _ => 3,

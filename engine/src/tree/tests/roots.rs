@@ -11,7 +11,7 @@ use crate::buffer::SharedGuard;
 use crate::error::Error;
 use crate::node::{NodeFrame, PageKind};
 
-/// Trees of one leaf, and of two levels.
+/// Makes a key; the lengths vary, so that trees have one leaf or two levels.
 fn key(n: u32) -> Vec<u8> {
     let mut key = n.to_be_bytes().to_vec();
     key.resize(if n % 3 == 0 { 600 } else { 20 }, b'k');
@@ -21,7 +21,7 @@ fn key(n: u32) -> Vec<u8> {
 #[test]
 fn roots_leave_memory_as_other_pages_do() {
     let bench = Bench::new(64);
-    // Who finds no frame gives up soon: none is held for long here.
+    // A thread that finds no frame gives up soon: none is in use for long here.
     bench.pool.buffer_pool().set_waits(50);
     let trees: Vec<Tree> = (0..300).map(|id| bench.tree(id + 10)).collect();
     let mut models = vec![Model::new(); trees.len()];
@@ -53,8 +53,8 @@ fn roots_leave_memory_as_other_pages_do() {
     assert_eq!(bench.pool.store().pages().count(), 0);
 }
 
-/// Roots come and go while several threads read, write, split and join the same trees, and
-/// checkpoints are taken between.
+/// Roots are evicted and loaded while several threads read, write, split and merge the same trees, with checkpoints
+/// between.
 #[test]
 fn threads_find_roots_that_come_and_go() {
     const KEYS: u32 = 40;
@@ -65,7 +65,8 @@ fn threads_find_roots_that_come_and_go() {
         scope.spawn(|| {
             while !done.load(Ordering::Relaxed) {
                 for tree in &trees {
-                    // Records of one tree, whoever wrote them: the tree's number is their first byte.
+                    // All records are of one tree, whichever thread wrote them: their first byte is the tree's
+                    // number.
                     let mut image = LeafImage::new();
                     tree.copy_leaf(Position::First, &mut image).unwrap();
                     for i in 0..image.count() {
@@ -108,7 +109,7 @@ fn threads_find_roots_that_come_and_go() {
     }
 }
 
-/// Who splits has a new page latched, and it may stand where the root was.
+/// A thread that splits has a new page latched, and this page may be in the frame where the root was.
 #[test]
 fn a_root_whose_frame_is_another_pages_by_now_is_found_without_a_wait_for_that_page() {
     let store = Store::create(Arc::new(SimulatedOs::new(1)), Path::new(DIR)).unwrap();
@@ -126,14 +127,16 @@ fn a_root_whose_frame_is_another_pages_by_now_is_found_without_a_wait_for_that_p
         let (tell, told) = std::sync::mpsc::channel();
         let tree = &tree;
         scope.spawn(move || tell.send(get(tree, &key(1))));
-        // Much longer than it takes; who waits for the latch has it when this thread lets it go.
+        // Much longer than it takes; a thread that waits for the latch gets it when this thread releases it.
         let found = told.recv_timeout(std::time::Duration::from_secs(60));
         pool.discard_new(new_page);
         assert_eq!(found.unwrap().as_deref(), Some(&b"one"[..]));
     });
 }
 
-/// Estimates are made of tables that go meanwhile. The frame and the number of the root are those of the next new page.
+/// Estimates are made of tables that are dropped meanwhile.
+///
+/// The next new page gets the frame and the number of the root.
 #[test]
 fn who_goes_through_a_tree_that_has_gone_is_told_so_though_its_root_is_another_page() {
     let bench = Bench::new(64);
@@ -158,7 +161,7 @@ fn who_goes_through_a_tree_that_has_gone_is_told_so_though_its_root_is_another_p
     node::write_empty(guard.bytes_mut(), &leaf);
     drop(guard);
     let (tell, told) = std::sync::mpsc::channel();
-    // No scope: where this fails, the thread may go on for ever.
+    // No scope: if this fails, the thread may run forever.
     std::thread::spawn(move || tell.send(tree.copy_next_leaf(&mut image)));
     let found = told.recv_timeout(std::time::Duration::from_secs(60));
     let told_so = matches!(found, Ok(Err(Error::NotFound { .. })));

@@ -8,7 +8,7 @@ use rand::{Rng, SeedableRng};
 
 use super::*;
 
-/// Each thread has keys of its own, interleaved with those of the others.
+/// Each thread has its own keys, interleaved with those of the others.
 #[test]
 fn own_keys_are_each_threads_model() {
     let bench = Bench::new(64);
@@ -46,8 +46,10 @@ fn own_keys_are_each_threads_model() {
     check(&tree, &models.into_iter().flatten().collect());
 }
 
-/// Values whose bytes are all the same, and say the length: a copy of one that is half another's would be
-/// found out. Inserts beside it move the record, and split its leaf.
+/// Each value repeats one byte that gives its length: so the test finds a copy that is half of one value, half of
+/// another.
+///
+/// Inserts beside the record move it and split its leaf.
 #[test]
 fn unlatched_copies_are_of_one_moment() {
     let bench = Bench::new(64);
@@ -87,8 +89,9 @@ fn unlatched_copies_are_of_one_moment() {
     });
 }
 
-/// A key of which few share the prefix with their neighbours: separators stay long, nodes have few
-/// children, trees get high.
+/// Makes a key; the keys of each group of four share a long prefix.
+///
+/// Separators then stay long, nodes have few children, and trees get high.
 fn deep_key(n: u32) -> Vec<u8> {
     let mut key = (n / 4).to_be_bytes().to_vec();
     key.resize(900, b'x');
@@ -96,15 +99,15 @@ fn deep_key(n: u32) -> Vec<u8> {
     key
 }
 
-/// High trees grow and shrink again and again under several threads: splits, merges and changes of
-/// the root's level all meet.
+/// High trees grow and shrink again and again under several threads: splits, merges and changes of the root's level
+/// meet.
 #[test]
 fn high_trees_grow_and_shrink() {
     const KEYS: u32 = 600;
     let bench = Bench::new(192);
     let tree = bench.tree(1);
     let highest = AtomicU64::new(0);
-    // Separators are long between keys of two threads alone: once all have theirs in the tree.
+    // Separators are long only between keys of two threads: so all threads first have their keys in the tree.
     let all_grown = Barrier::new(4);
     let models: Vec<Model> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..4u32)
@@ -230,7 +233,7 @@ fn scans_never_miss_a_key_that_stays() {
     tree.verify(&mut |_, _| Ok(())).unwrap();
 }
 
-/// A cursor's walk, from fence to fence.
+/// Walks a cursor from fence to fence.
 fn scan(tree: &Tree, forwards: bool, stable: u32) {
     let mut image = LeafImage::new();
     let start = if forwards {
@@ -244,7 +247,7 @@ fn scan(tree: &Tree, forwards: bool, stable: u32) {
     let mut seen = 0;
     let mut key = Vec::new();
     while more {
-        // What lies on this side of the fence was seen with the leaf before.
+        // The cursor saw the records on this side of the fence with the previous leaf.
         let (from, to) = match &fence {
             Some(fence) if forwards => (image.lower_bound(fence).0, image.count()),
             Some(fence) => (0, image.lower_bound(fence).0),

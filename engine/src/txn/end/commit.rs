@@ -1,4 +1,4 @@
-//! Commit, and what every end of a transaction does.
+//! Commit, and the parts that commit and rollback share.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::txn::redo::{encode_owner, RedoBuffer, KIND_CHANGES, KIND_COMMIT};
 use crate::txn::TreeTransaction;
 use crate::undo::stream::Stream;
 
-/// A commit that others see, and that may not be durable yet.
+/// A commit that others see, but that may not be durable yet.
 #[must_use]
 pub struct Committed {
     logged: Option<Lsn>,
@@ -23,20 +23,22 @@ pub struct Committed {
 }
 
 impl Committed {
-    /// This commit together with an `earlier` one, which has not been finished.
+    /// Merges this commit with an `earlier` one that has not been finished.
     pub fn after(self, earlier: Committed) -> Committed {
         Committed {
-            // What is durable up to here is durable up to there.
+            // If the log is durable up to the later commit, it is durable up to the earlier one.
             logged: self.logged.max(earlier.logged),
-            // What one stream keeps is pruned later.
+            // One of the two streams is pruned later.
             to_prune: self.to_prune.or(earlier.to_prune),
         }
     }
 }
 
 impl TreeTransaction {
-    /// Redo: the row of `key` is now `payload` (parts are joined; large values included). Inside
-    /// the barrier, with the change itself. [`TreeTransaction::log_full_part`] is to follow when the operation is whole.
+    /// Adds to the redo: the row of `key` becomes `payload` (parts are joined; large values included).
+    ///
+    /// Inside the barrier, with the change itself. [`TreeTransaction::log_full_part`] must follow when the operation
+    /// is complete.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`](crate::Error::OutOfMemory); nothing is collected then.
@@ -51,7 +53,7 @@ impl TreeTransaction {
         self.changed_within(inside)
     }
 
-    /// Redo: the row of `key` is gone. As [`TreeTransaction::log_put`].
+    /// Adds to the redo: the row of `key` is deleted. Like [`TreeTransaction::log_put`].
     ///
     /// # Errors
     /// As [`TreeTransaction::log_put`].
@@ -73,17 +75,19 @@ impl TreeTransaction {
         }
     }
 
-    /// The redo collected and not yet in the log, to add to in other ways than `log_put`.
+    /// The redo that is not in the log yet, for callers that add to it in other ways than `log_put`.
     pub fn redo(&mut self) -> &mut RedoBuffer {
         &mut self.redo
     }
 
-    /// Between one operation and the next: what has been collected goes to the log, if it is enough for a part.
-    /// Not within an operation, for it may still fail: of what is taken back then the log has nothing, or all.
-    /// Half of it could not be made again, nor taken back. Inside the barrier, with the operation itself.
+    /// Appends the collected redo to the log if it is enough for a part.
+    ///
+    /// Called between operations, inside the barrier together with the operation before. Not within an operation,
+    /// because it may still fail. The log must then have all of what is rolled back, or nothing: replay could neither
+    /// repeat half of it nor revert it.
     ///
     /// # Errors
-    /// I/O errors; what has been collected is as before.
+    /// I/O errors; the collected redo is unchanged.
     #[inline]
     pub fn log_full_part(&mut self, inside: &BarrierGuard<'_>) -> Result<()> {
         if self.redo.len() < knobs::redo_part() {
@@ -96,11 +100,12 @@ impl TreeTransaction {
         self.append(inside)
     }
 
-    /// The log gets what has been collected.
+    /// Appends the collected redo to the log.
     ///
     /// # Errors
-    /// [`Error::Invalid`](crate::Error::Invalid): the way back to a savepoint has failed. The log would get what was
-    /// undone already, and not that it was. I/O errors; what has been collected is as before.
+    /// [`Error::Invalid`](crate::Error::Invalid): a rollback to a savepoint has failed. The log would otherwise get
+    /// changes that are already undone, but not the compensating changes. I/O errors; the collected redo is
+    /// unchanged.
     pub fn append_part(&mut self, inside: &BarrierGuard<'_>) -> Result<()> {
         if !is_planted(PlantedFault::AppendHalfUndone) {
             self.check_whole()?;
@@ -121,7 +126,7 @@ impl TreeTransaction {
             .log()
             .append(KIND_CHANGES, &[&owner, self.redo.bytes()])?;
         if let Some(begin) = begin {
-            // Replay of this transaction begins here, also from a checkpoint taken later.
+            // Replay of this transaction begins here, also from a later checkpoint.
             self.running().note_redo(begin);
         }
         self.redo_parts += 1;
@@ -131,35 +136,37 @@ impl TreeTransaction {
         Ok(())
     }
 
-    /// Commits, gives up all locks, and leaves the transaction empty. Returns when the commit is
-    /// as durable as the system's setting says; others see it, and take its locks, a moment
-    /// earlier. Not inside the barrier.
+    /// Commits, releases all locks, and leaves the transaction empty.
+    ///
+    /// Returns when the commit is as durable as the system's setting says. Others see the commit, and can take its
+    /// locks, a moment earlier. Not inside the barrier.
     ///
     /// # Errors
-    /// An error before the commit record is in the log leaves the transaction running: roll it
-    /// back. [`Error::Stopped`](crate::Error::Stopped) or an I/O error after it: committed for
-    /// everybody in this run, but whether a restart finds it is unknown; the object is empty.
+    /// After an error before the commit record is in the log, the transaction still runs: roll it back. After
+    /// [`Error::Stopped`](crate::Error::Stopped) or a later I/O error, the transaction has committed for all others
+    /// in this run, and the object is empty. It is then unknown whether a restart finds the commit.
     pub fn commit(&mut self) -> Result<()> {
         let committed = self.commit_visibly(|_| ())?;
         self.finish_commit(committed, true)
     }
 
-    /// The first half of [`TreeTransaction::commit`]: others see the commit, and take its locks. Waits
-    /// for nothing. Not inside the barrier: `count`, which counts what has been written, runs there, so that
-    /// a checkpoint has the commit with its counts.
+    /// Does the first half of [`TreeTransaction::commit`]: others see the commit, and can take its locks.
+    ///
+    /// Does not wait. Not inside the barrier: it enters by itself, and calls `count` there, which counts the changes.
+    /// So a checkpoint has the commit together with its counts.
     ///
     /// # Errors
-    /// The commit record is not in the log: the transaction goes on running, or being prepared.
+    /// The commit record is not in the log; the transaction still runs, or is still prepared.
     pub fn commit_visibly(&mut self, count: impl FnOnce(&BarrierGuard<'_>)) -> Result<Committed> {
         self.check_whole()?;
         let (mut logged, mut to_prune) = (None, None);
         if self.txid.0 != 0 {
             let transactions = self.transactions.clone();
-            // A checkpoint sees the log record and the new status, or neither.
+            // A checkpoint must see both the log record and the new status, or neither.
             let inside = transactions.barrier().enter();
             self.check_kept(&inside)?;
             logged = self.append_commit()?;
-            // It is in the log, and nobody sees it.
+            // Here the commit is in the log, but no other transaction sees it.
             pause(Pause::Held);
             to_prune = self.end_writing(End::Commit);
             let inside = match is_planted(PlantedFault::CountOutsideBarrier) {
@@ -183,12 +190,13 @@ impl TreeTransaction {
         Ok(Committed { logged, to_prune })
     }
 
-    /// The second half: returns when the commit is as durable as the system's setting says, or, if
-    /// not to `wait`, at once (for who knows that the commit will be found anyway). Not inside the
+    /// Does the second half of the commit: returns when it is as durable as the system's setting says.
+    ///
+    /// Without `wait` it returns at once, for callers for which a restart finds the commit anyway. Not inside the
     /// barrier.
     ///
     /// # Errors
-    /// Whether a restart finds the commit is unknown.
+    /// It is unknown whether a restart finds the commit.
     pub fn finish_commit(&self, committed: Committed, wait: bool) -> Result<()> {
         let durable = match committed.logged {
             Some(lsn) if wait => self
@@ -203,7 +211,7 @@ impl TreeTransaction {
         durable
     }
 
-    /// A transaction without logical changes (all rolled back to a savepoint) leaves no record.
+    /// Appends the commit record; a transaction whose changes were all rolled back to a savepoint has none.
     fn append_commit(&mut self) -> Result<Option<Lsn>> {
         if let Some(number) = self.logged_as {
             let owner = encode_owner(number);
@@ -214,18 +222,19 @@ impl TreeTransaction {
         }
         let owner = encode_owner(self.txid);
         if self.is_prepared() {
-            // The log has all its changes.
+            // The log already has all its changes.
             return Ok(Some(self.append_end(KIND_COMMIT, &[&owner])?));
         }
         let payload = [&owner[..], self.redo.bytes()];
         Ok(Some(self.transactions.log().append(KIND_COMMIT, &payload)?))
     }
 
-    /// Puts the end in the order of ends, and the undo in the queue for purging. Inside the barrier.
-    /// Returns the undo stream, when some of it is to be pruned by who filled it.
+    /// Ends the transaction in the commit order, and queues its undo for purge. Inside the barrier.
+    ///
+    /// Returns the undo stream if this transaction must prune some of it, because it filled a page.
     pub(super) fn end_writing(&mut self, end: End) -> Option<Arc<Stream>> {
         let csn = self.transactions.order().end(self.txid, end);
-        // Others see it, and purge does not know of it.
+        // Here others see the end, but purge does not know of it.
         pause(Pause::Held);
         if let (true, Some(running)) = (self.redo_parts != 0, &self.running) {
             let committed = matches!(end, End::Commit);
@@ -244,9 +253,9 @@ impl TreeTransaction {
         to_prune
     }
 
-    /// Where nothing has been written yet, gives the number and the undo stream back: many may wait
-    /// for one row, and the one that gets it then finds the stream that was used last. Not inside
-    /// the barrier.
+    /// Gives the number and the undo stream back if nothing has been written yet. Not inside the barrier.
+    ///
+    /// Many transactions may wait for one row. The one that gets it then finds the stream that was used last.
     pub(crate) fn stop_writing(&mut self) {
         if self.txid.0 == 0 || self.undo.as_ref().is_none_or(|undo| undo.appended() != 0) {
             return;
@@ -267,11 +276,11 @@ impl TreeTransaction {
         }
     }
 
-    /// Gives every row and every range back to those who wait for it.
+    /// Releases every row and every range.
     pub(super) fn end_locking(&mut self) {
         if let Some(running) = self.running.take() {
-            // Before the rows: who waits for a range stands in the queue of a row, and must not
-            // find the range again when it is woken.
+            // Ranges go before rows: a transaction that waits for a range is in the queue of a row. When it is woken,
+            // it must not find the range again.
             for tree in running.take_ranged_trees() {
                 self.transactions.ranges().release(tree, &running);
                 self.transactions.locks().release_escalated(tree, &running);

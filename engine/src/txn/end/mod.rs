@@ -1,4 +1,4 @@
-//! How a transaction ends: commit, in one phase or two, and rollback.
+//! The end of a transaction: commit, in one phase or two, and rollback.
 
 mod commit;
 mod prepare;

@@ -1,18 +1,18 @@
-//! Two-phase commit: a transaction that is prepared, and waits for its coordinator's decision.
+//! Two-phase commit: a transaction is prepared, and waits for its coordinator's decision.
 //!
-//! Preparing puts the transaction's changes and its name into the log, and makes them durable. From
-//! then on the transaction outlives its session and the process: an opening that finds its record
-//! without a decision makes its changes again, as those of a running transaction. Rows that it has
-//! only locked are not locked again then; it needs them no more, as it does nothing more.
+//! Preparing appends the transaction's changes and its name to the log, and makes them durable. From then on the
+//! transaction outlives its session and the process. An opening that finds its record without a decision repeats its
+//! changes, as those of a running transaction. It does not lock again the rows that the transaction had only locked.
+//! The transaction does not need these locks, because it does nothing more.
 //!
-//! The log is kept from the first of its changes on while it stands.
+//! While the transaction is prepared, the log is kept from the first of its changes on.
 //!
-//! Room for the record of the decision is promised with the preparation. The coordinator may tell others that the
-//! transaction commits as soon as it is prepared everywhere: a full disk must not be in the way then.
+//! Preparing also reserves log space for the record of the decision. The coordinator may tell others that the
+//! transaction commits as soon as it is prepared everywhere. A full disk must not prevent the commit then.
 //!
-//! Its commit is a commit record like any other. Its rollback has a record too, *before* anything
-//! is undone: as soon as a row is restored others can change it, and the next opening must not make
-//! the transaction's changes over theirs.
+//! Its commit is a commit record like any other. Its rollback has a record, too, *before* anything is undone: as soon
+//! as a row is restored, others can change it. The next opening must not repeat the transaction's changes over
+//! theirs.
 
 use crate::error::{Error, Result};
 use crate::ids::{Lsn, TxId};
@@ -27,14 +27,16 @@ use crate::txn::xid::{PreparedRecord, Xid, KIND_PREPARED, KIND_ROLLED_BACK};
 use crate::txn::TreeTransaction;
 
 impl TreeTransaction {
-    /// Prepares to commit under a name: afterwards the transaction can only be committed or rolled
-    /// back, and what it changed survives a crash until one of the two is. Returns when it is as
-    /// durable as commits are, but at most as durable as asked. A transaction that has changed nothing leaves no record, unless it
-    /// `replaces` another one, of an earlier opening: that one's record is void then. Not inside the
-    /// barrier.
+    /// Prepares to commit under a name.
+    ///
+    /// Afterwards the transaction can only be committed or rolled back, and its changes survive a crash until then.
+    /// Returns when it is as durable as commits are, but at most as durable as `durability`. Not inside the barrier.
+    ///
+    /// A transaction that has changed nothing leaves no record, unless it `replaces` one of an earlier opening, whose
+    /// record is then void.
     ///
     /// # Errors
-    /// [`Error::Invalid`] when it is prepared already. I/O errors: roll it back.
+    /// [`Error::Invalid`] if it is prepared already. After an I/O error, roll it back.
     pub fn prepare(
         &mut self,
         xid: &Xid,
@@ -51,11 +53,11 @@ impl TreeTransaction {
         let mut logged = None;
         if !self.redo.is_empty() || self.redo_parts != 0 || replaces.is_some() {
             let transactions = self.transactions.clone();
-            // A checkpoint knows where the changes begin in the log, or comes before them.
+            // A checkpoint either knows where the changes begin in the log, or comes before them.
             let inside = transactions.barrier().enter();
             let room = self.promise_decision()?;
             self.append_part(&inside)?;
-            // From here on the log keeps it: a checkpoint that comes before the answer knows that, too.
+            // From here on the log is kept for it. A checkpoint before the answer to the coordinator knows that, too.
             self.running().promise_redo();
             let record = PreparedRecord {
                 txid: self.txid,
@@ -79,9 +81,11 @@ impl TreeTransaction {
         }
     }
 
-    /// The log has all of this transaction already, prepared, under another number, and has room for no more: an
-    /// opening makes it again. None of its changes go there once more, the log is kept from `from` on, where they all
-    /// are, and it ends there under that number.
+    /// Makes it take the place of a prepared transaction that an opening repeats, and that the log has under another
+    /// number.
+    ///
+    /// The log has all of that transaction's changes, and may have no space for more. So none of them are appended
+    /// again, the log is kept from `from` on, where they begin, and the end is logged under `number`.
     pub fn stand_as(&mut self, number: TxId, from: Lsn) {
         self.begin_writing();
         let running = self.running();
@@ -90,20 +94,20 @@ impl TreeTransaction {
         self.logged_as = Some(number);
     }
 
-    /// As [`TreeTransaction::prepare`], where the log has its record: see [`TreeTransaction::stand_as`].
+    /// Like [`TreeTransaction::prepare`], if the log already has its record: see [`TreeTransaction::stand_as`].
     ///
     /// # Errors
-    /// [`Error::Invalid`]: a way back has failed.
+    /// [`Error::Invalid`]: a rollback to a savepoint has failed.
     pub fn prepare_standing(&mut self) -> Result<()> {
         self.check_whole()?;
         self.redo.clear();
-        // The log may have no room for this either; then its end is refused until there is some.
+        // The log may have no space for this, either; then the transaction's end is refused until there is some.
         self.decision = self.promise_decision().unwrap_or(None);
         self.become_prepared(true);
         Ok(())
     }
 
-    /// Room for the record of this transaction's end.
+    /// Reserves log space for the record of this transaction's end.
     fn promise_decision(&mut self) -> Result<Option<Promised>> {
         if is_planted(PlantedFault::UnpromisedDecision) {
             return Ok(None);
@@ -113,7 +117,7 @@ impl TreeTransaction {
         Ok(Some(self.transactions.log().promise(record.len())?))
     }
 
-    /// The log gets the record of this transaction's end, for which there is room where it was prepared.
+    /// Appends the record of this transaction's end; a prepared transaction has reserved space for it.
     pub(super) fn append_end(&mut self, kind: u8, payload: &[&[u8]]) -> Result<Lsn> {
         match self.decision.take() {
             Some(room) => room.append(kind, payload),
@@ -126,17 +130,18 @@ impl TreeTransaction {
         if let Some(running) = &self.running {
             running.monitoring.prepared.store(true, Ordering::Relaxed);
         }
-        // It reads nothing more, so it keeps no old versions for itself.
+        // A prepared transaction reads nothing more, so it needs no old versions.
         self.drop_view();
     }
 
-    /// Whether it is prepared, and neither committed nor being rolled back.
+    /// Returns whether it is prepared, and is neither committed nor being rolled back.
     pub fn is_prepared(&self) -> bool {
         matches!(self.phase, Phase::Prepared { .. })
     }
 
-    /// Before anything of a prepared transaction is undone: its end is in the log. Returns the
-    /// record's end, if there is one.
+    /// Logs the end of a prepared transaction before any of its changes are undone.
+    ///
+    /// Returns the log position behind the record, if there is one.
     pub(super) fn log_rollback(&mut self, _inside: &BarrierGuard<'_>) -> Result<Option<Lsn>> {
         let Phase::Prepared { logged } = self.phase else {
             return Ok(None);

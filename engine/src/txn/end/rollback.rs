@@ -1,4 +1,4 @@
-//! Rollback: the undo chain, walked from its newest record to where it shall end.
+//! Rollback: follows the undo chain from its newest record to the rollback's target.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -19,28 +19,29 @@ use crate::txn::transaction_manager::{Replayed, UndoOwner};
 use crate::txn::{TransactionManager, TreeTransaction};
 use crate::undo::record::{ChainWalk, Kind, UndoCopy, UndoRecord};
 
-/// How much is undone.
+/// The extent of a rollback.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Extent {
     Whole,
     /// Back to a savepoint.
     Part {
-        /// Some of its redo is in the log, and has to be taken back there.
+        /// Some of the redo is in the log, so the log must get compensating changes, too.
         logged: bool,
     },
 }
 
 impl TreeTransaction {
-    /// Undoes everything since `savepoint`, which stays good. Locks stay: also the rows that were
-    /// updated or deleted since stay locked. Not inside the barrier: it enters by itself, once for
-    /// each change.
+    /// Undoes everything since `savepoint`, which stays valid.
+    ///
+    /// Locks stay; rows updated or deleted since stay locked, too. Not inside the barrier: it enters by itself, once
+    /// for each change.
     ///
     /// # Errors
-    /// [`Error::Invalid`], and nothing is undone: `savepoint` is of another transaction; the transaction has gone
-    /// back to an earlier one since; or it comes after one to which the way back has failed. I/O errors: the
-    /// transaction is half undone then. All that can be done with it is to try this again, with the same savepoint
-    /// or an earlier one, or to roll it back. [`Error::Deadlock`] and [`Error::WriteConflict`], from the first one on:
-    /// it can only be rolled back, and nothing is undone.
+    /// [`Error::Invalid`], and nothing is undone: `savepoint` is of another transaction; the transaction has rolled
+    /// back to an earlier one since; or `savepoint` comes after one to which a rollback has failed. After an I/O
+    /// error the transaction is half undone: it can only try this again, with the same savepoint or an earlier one,
+    /// or be rolled back. [`Error::Deadlock`] and [`Error::WriteConflict`], from the first one on: it can only be
+    /// rolled back, and nothing is undone.
     pub fn rollback_to(&mut self, savepoint: &Savepoint) -> Result<()> {
         if let Some(error) = self.doomed_by() {
             return Err(error.clone());
@@ -54,8 +55,10 @@ impl TreeTransaction {
         Ok(())
     }
 
-    /// Leaves the room of undo that was taken back to what comes. Not where undo from before the savepoint has been cut
-    /// off since: what stands there by now need not begin where the savepoint was made.
+    /// Lets later changes use the undo space that was given up.
+    ///
+    /// Has no effect if undo from before the savepoint has been given up since the savepoint was made. Then the
+    /// records in the stream need not begin where the savepoint was made.
     fn cut_undo(&mut self, savepoint: &Savepoint) {
         let moved = self.cuts.went_below(savepoint.cuts, savepoint.undo_kept);
         if moved || is_planted(PlantedFault::KeepUndoneParts) {
@@ -70,15 +73,16 @@ impl TreeTransaction {
         }
     }
 
-    /// As [`TreeTransaction::rollback_to`], for an operation that is refused half done, with a savepoint of its own. No
-    /// other was made since, so none can be gone: nothing need be remembered of the way back. Also of a transaction
-    /// that can only be rolled back: nothing half done may be in it until then.
+    /// Like [`TreeTransaction::rollback_to`], for a refused operation that is half done, with its own savepoint.
+    ///
+    /// No other savepoint was made since, so none becomes invalid, and the rollback need not be remembered. It also
+    /// works in a transaction that can only be rolled back: no half-done operation may remain in it until then.
     ///
     /// # Errors
-    /// As [`TreeTransaction::rollback_to`], without those of other transactions in the way.
+    /// Like [`TreeTransaction::rollback_to`], without the errors because of other transactions.
     pub fn take_operation_back(&mut self, savepoint: &Savepoint) -> Result<()> {
         self.go_back(savepoint)?;
-        // Of the savepoints that are still there none was made since: none need know of it.
+        // None of the savepoints that are still valid was made since, so none needs to know of this.
         if let Some(undo) = &mut self.undo {
             undo.take_back(savepoint.undo_kept);
         }
@@ -107,23 +111,23 @@ impl TreeTransaction {
         }
         let begun = match &self.standing {
             Standing::HalfUndone(begun) => Some(begun.clone()),
-            // Only a rollback of all follows: nothing of what the log gets until then counts.
+            // Only a full rollback follows, so what the log gets until then does not count.
             Standing::Whole | Standing::Doomed(_) => None,
         };
         if let Some(begun) = begun.filter(|_| !is_planted(PlantedFault::ForgetHalfUndone)) {
             if savepoint.undo_records > begun.undo_records {
                 return Err(half_undone());
             }
-            // In the way in which it was begun: either the log has all of it, and what was taken back
-            // is taken back there, or it has nothing, and the buffer is cut at the end. Nothing goes to the log
-            // between the two tries but what the first kind takes back (`append_part`).
+            // The retry goes the way of the first try. Either the log has all of it, and also gets compensating
+            // changes; or the log has nothing, and the buffer is cut at the end. Between the tries, the log gets only
+            // the compensating changes of the first kind (`append_part`).
             self.take_part_back(&begun)?;
         }
         self.take_part_back(savepoint)
     }
 
     fn take_part_back(&mut self, savepoint: &Savepoint) -> Result<()> {
-        // What is still in the buffer is simply dropped; what the log has must be taken back there.
+        // Redo in the buffer is dropped. For redo in the log, the log must get compensating changes, too.
         let logged = match is_planted(PlantedFault::SavepointByLength) {
             false => savepoint.redo_parts != self.redo_parts,
             true => savepoint.redo_len > self.redo.len(),
@@ -146,18 +150,20 @@ impl TreeTransaction {
         Ok(())
     }
 
-    /// Undoes everything, gives up all locks, and leaves the transaction empty. Of a prepared one it
-    /// returns when the rollback is as durable as commits are. Not inside the barrier.
+    /// Undoes everything, releases all locks, and leaves the transaction empty. Not inside the barrier.
+    ///
+    /// For a prepared transaction, it returns when the rollback is as durable as commits are.
     ///
     /// # Errors
-    /// I/O errors; the transaction then still holds what it could not undo, and this can be tried
-    /// again. A prepared one may still be so ([`TreeTransaction::is_prepared`]): then nothing was undone.
+    /// I/O errors; the transaction still holds what it could not undo, and this can be tried again. A prepared
+    /// transaction may still be prepared ([`TreeTransaction::is_prepared`]): then nothing was undone.
     pub fn rollback(&mut self) -> Result<()> {
         self.rollback_some(usize::MAX).map(|_| ())
     }
 
-    /// As [`TreeTransaction::rollback`], of so many undo records at most; false: there are more, and this is to be called
-    /// again.
+    /// Like [`TreeTransaction::rollback`], but undoes at most `most` records.
+    ///
+    /// Returns false if there are more; the caller must then call it again.
     ///
     /// # Errors
     /// As [`TreeTransaction::rollback`].
@@ -200,18 +206,20 @@ impl TreeTransaction {
         Ok(true)
     }
 
-    /// It reads nothing more, and never commits. Its rollback may last for long, or stand still at a damaged page:
-    /// meanwhile it keeps no old versions from purge, and nothing of the log.
+    /// Gives up the snapshot, and the redo in the log, because this transaction reads nothing more and never commits.
+    ///
+    /// Its rollback may be long, or be stopped by a damaged page. Meanwhile it must keep neither old versions from
+    /// purge nor the log.
     fn let_go_of_what_only_commits_need(&mut self) {
         self.drop_view();
         if let Some(running) = &self.running {
-            // A checkpoint has it with its redo, or one after that without.
+            // A checkpoint has it with its redo, or comes later and has it without.
             let _inside = self.transactions.barrier().enter();
             running.forget_redo();
         }
     }
 
-    /// Undoes at most so many records of what was done since `target`; false: there are more.
+    /// Undoes at most `most` records of those since `target`; returns false if there are more.
     fn undo_to(&mut self, target: UndoPtr, extent: Extent, most: usize) -> Result<bool> {
         if self.undo_head == target {
             return Ok(true);
@@ -227,8 +235,8 @@ impl TreeTransaction {
                 return Ok(false);
             }
             left -= 1;
-            // The page may have to be read from disk: not inside the barrier. It stays in memory, for
-            // pruning may change the pointer to still older versions up to the last moment.
+            // The page may have to be read from disk, which must not happen inside the barrier. It stays pinned,
+            // because pruning may change the pointer to older versions up to the last moment.
             let head = self.undo_head;
             if page.as_ref().map(PinnedPage::page) != Some(head.page()) {
                 page = Some(transactions.pool().pin(head.page())?);
@@ -242,7 +250,8 @@ impl TreeTransaction {
             let logged = self.redo.len();
             let mut replayed = Replayed::Not;
             if extent == (Extent::Part { logged: true }) {
-                // Before the change is taken back, for this can fail: for want of memory, or of a page.
+                // The log gets this before the change is reverted, because it can fail for want of memory or of a
+                // page.
                 let previous = match record.kind {
                     Kind::Absent => Some(None),
                     Kind::Previous => Some(live_payload(record.value)?),
@@ -253,7 +262,7 @@ impl TreeTransaction {
                     replayed = trees.compensate(record.tree, record.key, previous, redo)?;
                 }
             }
-            // Nothing names this transaction at the key any more.
+            // Set if no header at the key names this transaction any more.
             let freed = Cell::new(false);
             let keeps = |previous: Option<&[u8]>| {
                 let header = match previous {
@@ -261,7 +270,7 @@ impl TreeTransaction {
                     None => None,
                 };
                 if let (Extent::Part { .. }, Some(running)) = (extent, &self.running) {
-                    // The header's lock goes with the header.
+                    // The header's lock ends with the header.
                     if stays_locked(self.txid, header.as_ref(), replayed) {
                         transactions.locks().hold(record.tree, record.key, running);
                     } else {
@@ -273,11 +282,11 @@ impl TreeTransaction {
             };
             let taken = take_back(&trees, self.txid, &record, &keeps, &refresh);
             match taken {
-                // Another has overwritten it, which only a test build allows: that stays.
+                // Only a test build lets another transaction overwrite the record. Its version stays.
                 Err(Error::Internal(_))
                     if transactions.breaks(IsolationFault::OverwriteUncommitted) => {}
                 Err(error) => {
-                    // The change stands as before, and who commits now commits it.
+                    // The change is still there, and a commit would commit it.
                     self.redo.truncate(logged);
                     return Err(error);
                 }
@@ -289,7 +298,7 @@ impl TreeTransaction {
                     locks.header_gone(record.tree, record.key, running);
                 }
             }
-            // From here on the change is undone, also when the log has no room for a part now.
+            // From here on the change is undone, even if the log has no space for a part.
             self.undo_head = record.previous;
             if let Some(running) = &self.running {
                 running.set_undo_head(self.undo_head);
@@ -309,9 +318,10 @@ impl TreeTransaction {
     }
 }
 
-/// Whether a record needs an entry in the lock table once `restored` stands in its place: a row that this
-/// transaction has read, to write it. And what replay makes once more, before it takes it back: there
-/// it must not meet what another has put in its place meanwhile.
+/// Returns whether a key needs an entry in the lock table once `restored` is its record.
+///
+/// It needs one if `restored` is a row: this transaction has read it in order to write it. It also needs one if
+/// replay repeats the change before it reverts it: replay must not meet another transaction's record under this key.
 fn stays_locked(own: TxId, restored: Option<&Header>, replayed: Replayed) -> bool {
     let is_own = restored.is_some_and(|header| header.txid() == Some(own));
     let is_row = restored.is_some_and(|header| !header.deleted);
@@ -319,8 +329,10 @@ fn stays_locked(own: TxId, restored: Option<&Header>, replayed: Replayed) -> boo
     !is_own && (is_row || again)
 }
 
-/// Whether what a rollback restores is to stay: a delete mark whose purge has passed already, while
-/// this transaction's version covered it, would never go.
+/// Returns whether a rollback must keep the version that it restores.
+///
+/// It drops a delete mark whose purge came by while this transaction's version covered the mark: no later purge would
+/// remove the mark.
 fn keeps_restored(transactions: &TransactionManager, own: TxId, header: &Header) -> bool {
     match header.txid() {
         _ if !header.deleted => true,
@@ -329,7 +341,7 @@ fn keeps_restored(transactions: &TransactionManager, own: TxId, header: &Header)
     }
 }
 
-/// Puts into `value`, copied from the undo record at `ptr`, the pointer that stands there now.
+/// Replaces the pointer in `value`, a copy of the undo record at `ptr`, by the record's present pointer.
 fn refresh_older(page: &PinnedPage, ptr: UndoPtr, value: &mut [u8]) -> Result<()> {
     let page = page.shared();
     let now = UndoRecord::value_range(ptr.page(), page.body(), ptr.offset())
@@ -341,9 +353,10 @@ fn refresh_older(page: &PinnedPage, ptr: UndoPtr, value: &mut [u8]) -> Result<()
     Ok(())
 }
 
-/// Takes one change of transaction `txid` back. `keeps` says, under the leaf's latch, whether the value
-/// before is to be put back, or (there was none, or a delete mark that nobody needs) dropped; `refresh` may
-/// change it then.
+/// Reverts one change of transaction `txid`.
+///
+/// `keeps` decides under the leaf's latch whether the value before is restored or dropped. It is dropped if there was
+/// none, or if it is a delete mark that no transaction needs. `refresh` may change a restored value.
 pub(crate) fn take_back(
     trees: &Arc<dyn UndoOwner>,
     txid: TxId,

@@ -1,9 +1,8 @@
-//! Purge: what no snapshot can see any more goes, continuously.
+//! Purge: continuously removes versions and undo that no snapshot can need any more.
 //!
-//! In each undo stream transactions stand in the order of their ends. As the horizon passes an
-//! end, the delete marks that the transaction left are removed from their trees, its notes are
-//! told to the layer above, and its undo pages are freed. A transaction that deleted nothing and
-//! noted nothing costs purge nothing but the count.
+//! Each undo stream has its transactions in the order of their ends. As the horizon passes an end, purge does three
+//! things: it removes the transaction's delete marks from their trees, passes its notes to the layer above, and frees
+//! its undo pages. A transaction that deleted nothing and left no note costs purge only the count.
 
 pub(crate) mod prune;
 
@@ -24,10 +23,10 @@ use crate::undo::record::{ChainWalk, Kind, UndoCopy, UndoRecord};
 use crate::undo::stream::{Finished, Stream};
 
 impl TransactionManager {
-    /// Starts the purge thread. Once.
+    /// Starts the purge thread; a second call does nothing.
     ///
     /// # Errors
-    /// [`Error::Internal`] when the thread can't be made.
+    /// [`Error::Internal`] if the thread can't be made.
     pub fn start_purge(self: &Arc<Self>) -> Result<()> {
         let mut handle = self.purge.handle.lock();
         if handle.is_some() {
@@ -42,23 +41,25 @@ impl TransactionManager {
         Ok(())
     }
 
-    /// Stops and joins the purge thread.
+    /// Stops and joins the purge thread, and leaves abandoned transactions to the next opening.
     pub fn shutdown(&self) {
         self.purge.stop();
         self.forget_abandoned();
     }
 
-    /// One bounded step of purging (what the thread does); whether there is more to do now. Not
-    /// inside the barrier.
+    /// Does one bounded step of purge, as the thread does; returns whether more can be done at once.
+    ///
+    /// Not inside the barrier.
     ///
     /// # Errors
-    /// I/O errors; what was not done is done by a later step.
+    /// I/O errors; a later step does the rest.
     pub fn purge_step(&self) -> Result<bool> {
         let mut first = self.purge.step.lock();
-        // In parts, so that a long rollback keeps nothing else from being purged.
+        // A long rollback proceeds in parts, so that it does not stop the purge of others.
         let more = self.retry_abandoned();
         match self.purge_some(&mut first) {
-            // Nor does what can't be purged keep a rollback waiting, whose locks others may want: it is met again.
+            // Nor does a purge that fails delay a rollback, because others may wait for its locks. A later step meets
+            // the error again.
             Err(error) if more && !is_planted(PlantedFault::RestBetweenParts) => {
                 tracing::debug!(%error, "purge failed beside a rollback");
                 Ok(true)
@@ -67,9 +68,9 @@ impl TransactionManager {
         }
     }
 
-    /// What a step does beside rollbacks.
+    /// Does the part of a step beside rollbacks.
     fn purge_some(&self, first: &mut usize) -> Result<bool> {
-        // What it would change, a checkpoint may find no room for: after that, then.
+        // A checkpoint may lack space for changes of purge, so purge waits until after it.
         if self.pool().check_room().is_err() {
             return Ok(false);
         }
@@ -80,7 +81,7 @@ impl TransactionManager {
             let _nobody_prunes = self.pruning.horizon.write();
             self.order().advance_horizon(horizon)
         } else {
-            // Those who prune under an old snapshot are not kept from it.
+            // Threads that prune under an old snapshot are not stopped.
             horizon
         };
         self.summarise_ends(horizon.low);
@@ -99,7 +100,7 @@ impl TransactionManager {
                     *first = (place + 1) % streams.len();
                     return Ok(true);
                 }
-                // What fails in one stream keeps no other from it.
+                // An error in one stream does not stop the purge of others.
                 Err(error) => purged = Err(error),
             }
         }
@@ -107,7 +108,7 @@ impl TransactionManager {
         purged.map(|()| more)
     }
 
-    /// Purges what the horizon has passed in a stream; false when the budget ended first.
+    /// Purges the ends that the horizon has passed in a stream; returns false if the budget was used up before.
     pub(super) fn purge_stream(
         &self,
         stream: &Stream,
@@ -129,17 +130,18 @@ impl TransactionManager {
         Ok(true)
     }
 
-    /// Purges all that can be purged now, and gives back the memory and the pages that only that
-    /// needed: what the thread does once nothing is left. For those who have no such thread.
+    /// Purges all that can be purged at present, and gives back the memory and pages that only purge needed.
+    ///
+    /// The thread does the same once nothing is left. For databases without that thread.
     ///
     /// # Errors
-    /// I/O errors; what was not done is done by a later call.
+    /// I/O errors; a later call does the rest.
     pub fn purge_all(&self) -> Result<()> {
         while self.purge_step()? {}
         self.give_back()
     }
 
-    /// Tries to roll back what was abandoned, a part of each transaction; whether there is more that can be undone now.
+    /// Continues to roll back each abandoned transaction by a part; returns whether more can be undone at once.
     fn retry_abandoned(&self) -> bool {
         if self.abandoned.len() == 0 {
             return false;
@@ -159,7 +161,7 @@ impl TransactionManager {
         more
     }
 
-    /// Lets go of what was abandoned, and of what will be, as it is: the next open rolls it back.
+    /// Leaves abandoned transactions, present and later ones, to the next opening, which rolls them back.
     fn forget_abandoned(&self) {
         self.abandoned.close();
         for mut transaction in self.abandoned.take() {
@@ -173,8 +175,7 @@ impl TransactionManager {
         self.streams().trim(self.pool(), &self.pruning.reclamation)
     }
 
-    /// Where much has ended since the oldest transaction began, or a snapshot was taken, its
-    /// statuses need not be kept one by one.
+    /// Merges statuses if many transactions have ended since the oldest one began, or since the oldest snapshot.
     fn summarise_ends(&self, low: TxId) {
         let next = self.order().next_txid().0;
         let before = self.purge.summarised.load(Ordering::Relaxed);
@@ -187,7 +188,7 @@ impl TransactionManager {
         }
     }
 
-    /// Purges the oldest end of a stream; false when the budget ended first.
+    /// Purges the oldest end of a stream; returns false if the budget was used up before.
     fn purge_end(
         &self,
         stream: &Stream,
@@ -206,7 +207,7 @@ impl TransactionManager {
             };
             let _inside = self.barrier().enter();
             purge_past_damage(self.trees()?, end.txid, &record)?;
-            // What fails takes nothing of it: in a step that may do little it would take all, each time anew.
+            // A record that fails uses no budget. Otherwise it would use all of a small budget in each step.
             *budget -= 1;
             if go_on_past_damage(end.txid, &mut walk, record.previous)?.is_none() {
                 break;
@@ -224,8 +225,10 @@ impl TransactionManager {
     }
 }
 
-/// What keeps one rollback, purge or change from its end, and no other's: a page that can't be read, and one that makes no
-/// sense though its checksum is right. The latter comes of a fault of the program, which would be in the way each time.
+/// Returns whether an error stops only one rollback, purge or change.
+///
+/// That is a page that can't be read, or one whose contents make no sense although its checksum is right. The latter
+/// comes from a program error, and would stop each further attempt.
 pub(crate) fn is_damage(error: &Error) -> bool {
     match error {
         Error::Corrupt { .. } => true,
@@ -234,7 +237,8 @@ pub(crate) fn is_damage(error: &Error) -> bool {
     }
 }
 
-/// `None` instead of damage. What it and what is before it would have had purged stays, and is in nobody's way.
+/// Returns `None` in place of damage. Everything that the record and earlier ones would have purged stays, and does
+/// no harm.
 fn past_damage<T>(txid: TxId, done: Result<T>) -> Result<Option<T>> {
     match done {
         Err(error) if is_damage(&error) => {
@@ -245,7 +249,7 @@ fn past_damage<T>(txid: TxId, done: Result<T>) -> Result<Option<T>> {
     }
 }
 
-/// The undo record at `head`; `None` where it can't be read, or makes no sense.
+/// Reads the undo record at `head`; `None` if it can't be read, or makes no sense.
 pub(super) fn read_past_damage<'a>(
     pool: &PoolWithThreads,
     txid: TxId,
@@ -255,7 +259,7 @@ pub(super) fn read_past_damage<'a>(
     past_damage(txid, copy.read(pool, head))
 }
 
-/// As [`ChainWalk::go_on`]; `None` where the chain leads in a circle.
+/// Like [`ChainWalk::go_on`]; `None` if the chain leads in a circle.
 pub(super) fn go_on_past_damage(
     txid: TxId,
     walk: &mut ChainWalk,
@@ -264,7 +268,7 @@ pub(super) fn go_on_past_damage(
     past_damage(txid, walk.go_on(to))
 }
 
-/// As [`purge_record`]; what is in a page that can't be read, or makes no sense, stays there.
+/// Like [`purge_record`], but leaves records in damaged pages as they are.
 pub(super) fn purge_past_damage(
     trees: &Arc<dyn UndoOwner>,
     txid: TxId,
@@ -273,7 +277,7 @@ pub(super) fn purge_past_damage(
     past_damage(txid, purge_record(trees, txid, record)).map(|_| ())
 }
 
-/// Does what the passing of one undo record of committed transaction `txid` asks for.
+/// Does what one undo record of committed transaction `txid` asks of purge.
 fn purge_record(trees: &Arc<dyn UndoOwner>, txid: TxId, record: &UndoRecord<'_>) -> Result<()> {
     if record.kind == Kind::PurgeNote {
         return trees.purged(record.value);
@@ -309,7 +313,7 @@ fn run(transactions: &Weak<TransactionManager>) {
         );
         let pause = match outcome {
             Ok(true) => Duration::ZERO,
-            // While transactions keep ending they need not wake anybody.
+            // While ends are left, the thread wakes by itself; transactions that end need not wake it.
             Ok(false) if before != passed || transactions.stats().unpurged > 0 => {
                 trimmed = false;
                 knobs::purge_held_back()

@@ -1,16 +1,15 @@
-//! Pruning: while an old snapshot holds the horizon back, undo pages are emptied one by one.
+//! Pruning: empties undo pages one by one while an old snapshot holds the horizon back.
 //!
-//! Purge frees undo from its old end as the horizon passes. Under an old snapshot the horizon
-//! stands, but of what was written since nearly nothing is needed: for each row the version that
-//! the snapshot sees, and none of those that came and went after. So each page of ended
-//! transactions is visited once, soon after they ended. What nobody sees leaves its row's chain
-//! ([`prune_chain`](crate::undo::prune_chain)), what somebody sees moves to the stream's *survivors*, a
-//! stream of its own, and the page is freed. What undo costs is then what the snapshots need, however long
-//! they live and however much is written meanwhile.
+//! Purge frees undo from its old end as the horizon passes. An old snapshot stops the horizon. But of the versions
+//! written since, it needs only one for each row, which it sees, and none of those that came and went after. So
+//! pruning visits each page of ended transactions once, soon after they ended. It removes versions that no snapshot
+//! sees from their rows' chains ([`prune_chain`](crate::undo::prune_chain)). It moves versions that a snapshot sees
+//! to the stream's *survivors*, a stream of its own, and frees the page. So undo takes only the space that the
+//! snapshots need, however long they live and however much is written meanwhile.
 //!
-//! Who writes prunes: a transaction that has filled a page empties one or two older ones of its
-//! stream after its commit, so that garbage can't be made faster than it is taken away. The purge
-//! thread does the rest.
+//! A transaction that writes also prunes: if it has filled a page, it empties two older ones of its stream after its
+//! commit. If the stream has more than 128 pages, it empties six. So transactions can't make garbage faster than they
+//! remove it. The purge thread does the rest.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -31,15 +30,15 @@ use crate::undo::pruning::Pace;
 use crate::undo::record::{ChainWalk, Kind, UndoCopy, UndoRecord, MAX_RECORD};
 use crate::undo::stream::{Finished, FullPage, Pass, Stream, StreamPruning, StreamWriter};
 
-/// What came of a page.
+/// The outcome for a page.
 enum Emptied {
     Yes,
-    /// It stays until the horizon passes it.
+    /// The page stays until the horizon passes it.
     No,
 }
 
 impl TransactionManager {
-    /// Notes now and then which snapshots stand; says up to where pruning goes.
+    /// Notes the live snapshots from time to time, and decides up to which CSN pruning goes.
     pub(super) fn aim_pruning(&self, horizon: Horizon) {
         let mut below = 0;
         if horizon.csn < self.order().newest().csn {
@@ -63,7 +62,7 @@ impl TransactionManager {
         self.pruning.below.store(below, Ordering::Release);
     }
 
-    /// Prunes all there is, as if every snapshot were old.
+    /// Prunes all undo, as if every snapshot were old.
     #[cfg(test)]
     pub(crate) fn prune_now(&self) {
         let below = self.order().newest().csn.0;
@@ -72,7 +71,7 @@ impl TransactionManager {
         self.pruning.below.store(0, Ordering::Release);
     }
 
-    /// What committing transactions do after their commits, as if every snapshot were old.
+    /// Prunes as transactions do after their commits, as if every snapshot were old.
     #[cfg(test)]
     pub(crate) fn prune_own_now(&self) {
         let below = self.order().newest().csn.0;
@@ -84,13 +83,13 @@ impl TransactionManager {
         self.pruning.below.store(0, Ordering::Release);
     }
 
-    /// Whether there is anything to prune now.
+    /// Returns whether an old snapshot makes pruning worthwhile.
     #[inline]
     pub(super) fn prunes(&self) -> bool {
         self.pruning.below.load(Ordering::Relaxed) != 0
     }
 
-    /// After a commit that filled an undo page: empties older ones of the same stream.
+    /// Empties older pages of the stream, after a commit that filled an undo page.
     pub(crate) fn prune_own(&self, stream: &Stream) {
         let pages = if stream.counts().0 > knobs::prune_behind() {
             knobs::prune_own_pages_behind()
@@ -102,13 +101,13 @@ impl TransactionManager {
         }
     }
 
-    /// One bounded step over all streams; whether there is more to do now.
+    /// Does one bounded step over all streams; returns whether more can be done at once.
     pub(super) fn prune_step(&self) -> Result<bool> {
         let mut more = Ok(false);
         if self.prunes() {
             let streams = self.streams().all().into_iter();
             for stream in streams.filter(|stream| !stream.apart.load(Ordering::Acquire)) {
-                // What fails in one stream keeps no other from it.
+                // An error in one stream does not stop the pruning of others.
                 let pruned = self.prune_stream(&stream, knobs::prune_step_pages(), true);
                 more = more.and_then(|before| Ok(pruned? || before));
             }
@@ -117,12 +116,13 @@ impl TransactionManager {
         more
     }
 
-    /// Empties pages of a stream; whether there may be more to empty.
+    /// Empties pages of a stream; returns whether there may be more to empty.
     fn prune_stream(&self, stream: &Stream, pages: usize, thorough: bool) -> Result<bool> {
         let Some(mut pruning) = stream.pruning.try_lock() else {
             return Ok(false);
         };
-        // It may have come to take survivors since it was chosen: who prunes those prunes it.
+        // The stream may have begun to take survivors since it was chosen. The thread that prunes their stream then
+        // prunes it.
         if stream.apart.load(Ordering::Acquire) {
             return Ok(false);
         }
@@ -140,12 +140,12 @@ impl TransactionManager {
             .survivors
             .get_or_insert_with(|| self.streams().acquire_apart());
         let kept = survivors.stream().clone();
-        // Purge may be at them.
+        // Purge may be working on the survivors.
         let Some(_alone) = kept.pruning.try_lock() else {
             return Ok(false);
         };
         let slot = self.snapshots().claim();
-        // An undo page that has to be read is read with no latch held: it may not go meanwhile.
+        // A missing undo page is read without a latch, and must not be freed meanwhile.
         let unseen = is_planted(PlantedFault::PruneUnseen);
         let walking = (!unseen).then(|| slot.walk(&self.pruning.reclamation));
         let Some(live) = self.snapshots().live(self.order()) else {
@@ -157,7 +157,7 @@ impl TransactionManager {
                 break;
             };
             if !self.clear_marks(stream, &page, survivors, &live, thorough)? {
-                // Much to look at, which a committing transaction leaves to the purge thread.
+                // A committing transaction leaves a page with many marks to the purge thread.
                 return Ok(thorough);
             }
             self.empty(stream, &page, survivors, &live)?;
@@ -174,7 +174,7 @@ impl TransactionManager {
         Ok(done == pages)
     }
 
-    /// When a snapshot is gone for which survivors were kept: some may not be needed any more.
+    /// Looks at survivors again if a snapshot is gone for which they were kept; some may be no longer needed.
     fn look_again(
         &self,
         pruning: &mut StreamPruning,
@@ -223,8 +223,9 @@ impl TransactionManager {
         Ok(())
     }
 
-    /// Does what the undo of transactions that end in `page`, or behind it, asks of purge: so that
-    /// purge has nothing to look at there. False when there is too much of it.
+    /// Does what the undo of ended transactions in `page` asks of purge, so that purge need not look there.
+    ///
+    /// Returns false if there is too much of it.
     fn clear_marks(
         &self,
         stream: &Stream,
@@ -258,8 +259,9 @@ impl TransactionManager {
         Ok(true)
     }
 
-    /// Removes the record that a delete mark stands in, if nobody sees what was before; otherwise,
-    /// and for a note, leaves word with the survivors.
+    /// Removes the record with a delete mark if no snapshot sees a version before it.
+    ///
+    /// Otherwise, and for a note, it leaves a record for purge with the survivors.
     fn clear_mark(
         &self,
         stream: &Stream,
@@ -272,7 +274,7 @@ impl TransactionManager {
         if !is_note && !record.marks_delete {
             return self.looked_at(stream, end, record.previous);
         }
-        // Of a note there is nothing to look at.
+        // A note has no row to visit.
         let mut reached = !is_note;
         let mut tries = 0;
         loop {
@@ -284,7 +286,7 @@ impl TransactionManager {
                     self.pruner(PageId(0), live, survivors)
                         .visit(&tree, record.key, Some(end.txid))
                 }
-                // The mark has gone with its tree.
+                // The mark is gone with its tree.
                 None => Ok(Visit::Removed),
             };
             tries += 1;
@@ -325,8 +327,10 @@ impl TransactionManager {
         }
     }
 
-    /// Enters the barrier, and then looks for the tree of a record; `None`: it is gone. Trees go while the barrier is
-    /// closed, and their pages to others: one that was found outside may be gone inside.
+    /// Enters the barrier, and then looks for the tree of a record; `None` if the tree is gone.
+    ///
+    /// A tree is dropped while the barrier is closed, and its pages go to others. So a tree found outside may be gone
+    /// inside.
     fn enter_to_visit(
         &self,
         record: &UndoRecord<'_>,
@@ -339,7 +343,7 @@ impl TransactionManager {
         Ok((inside, tree))
     }
 
-    /// Notes that of an end the records down to `head` are looked at.
+    /// Records that an end has been looked at down to `head`.
     fn looked_at(&self, stream: &Stream, end: &mut Finished, head: UndoPtr) -> Result<()> {
         let _inside = self.barrier().enter();
         end_is_there(stream.set_head(end, head))
@@ -362,7 +366,7 @@ impl TransactionManager {
         }
     }
 
-    /// Takes everything out of a page, and retires it; unless something in it can't be reached.
+    /// Moves or removes everything in a page, and retires the page, unless it has something that can't be reached.
     fn empty(
         &self,
         stream: &Stream,
@@ -423,7 +427,8 @@ impl TransactionManager {
             let newest = pruner.newest;
             *moved = (*moved).max(newest);
             survivors.unpin();
-            // What was moved stays until all see what replaced it, whatever becomes of the rest.
+            // Moved records must stay until every snapshot sees what replaced them, whatever happens to the rest of
+            // the page.
             if newest > Csn(0) && !is_planted(PlantedFault::UnendedSurvivors) {
                 survivors.finish(TxId(0), newest, UndoPtr::NONE);
             }
@@ -445,13 +450,13 @@ impl TransactionManager {
         Ok(Emptied::No)
     }
 
-    /// Brings an undo page into memory that a visit found missing.
+    /// Reads an undo page into memory that a visit did not find there.
     fn bring(&self, page: PageId) -> Result<()> {
         self.moments.come_to(Moment::PageMissing);
         self.pool().fetch_shared(page).map(drop)
     }
 
-    /// Frees retired pages to which nobody is on the way.
+    /// Frees retired pages that no reader can be about to read.
     fn free_retired(&self) -> Result<()> {
         let _inside = self.barrier().enter();
         let reclamation = &self.pruning.reclamation;
@@ -459,7 +464,7 @@ impl TransactionManager {
         reclamation.free_all(self.pool(), free)
     }
 
-    /// Gives back the streams of survivors that are empty.
+    /// Gives back streams of survivors that are empty.
     pub(crate) fn release_survivors(&self) {
         for stream in self.streams().all() {
             let empty = stream.pruning.try_lock().and_then(|mut p| p.take_empty());
@@ -470,7 +475,7 @@ impl TransactionManager {
     }
 }
 
-/// The stream whose pages a transaction shall empty after its commit, if any.
+/// The stream whose pages a transaction must empty after its commit, if any.
 pub(crate) fn stream_to_prune(
     transactions: &TransactionManager,
     undo: &StreamWriter,
@@ -478,8 +483,9 @@ pub(crate) fn stream_to_prune(
     (undo.has_filled_page() && transactions.prunes()).then(|| undo.stream().clone())
 }
 
-/// What a look came to; `None` where a page is damaged. Damage does not pass, as a failed read may: what
-/// can't be reached stays as it is, and everything else goes on.
+/// Returns `None` in place of a damaged page.
+///
+/// Damage is permanent, unlike some failed reads. So pruning leaves what it can't reach, and goes on with the rest.
 fn past_damage<T>(looked: Result<T>) -> Result<Option<T>> {
     match looked {
         Err(Error::Corrupt { .. }) => Ok(None),
@@ -487,7 +493,7 @@ fn past_damage<T>(looked: Result<T>) -> Result<Option<T>> {
     }
 }
 
-/// Ends stand while they are looked at: who looks has the stream to himself.
+/// Checks that an end is unchanged: the thread that looks at ends has the stream locked.
 fn end_is_there(found: bool) -> Result<()> {
     match found {
         true => Ok(()),

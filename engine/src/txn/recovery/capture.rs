@@ -1,4 +1,4 @@
-//! What a checkpoint holds of transactions, and what an open does with it.
+//! The transactions in a checkpoint, and what an opening does with them.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::txn::TransactionManager;
 use crate::undo::record::{ChainWalk, Kind, UndoCopy};
 use crate::undo::stream::Finished;
 
-/// What a checkpoint must hold of transactions.
+/// The state of transactions that a checkpoint must have.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Captured {
     next_txid: TxId,
@@ -31,9 +31,10 @@ struct Running {
 }
 
 impl Captured {
-    /// The first log position that replay from this checkpoint needs: the checkpoint's own, or
-    /// an earlier one where a running transaction has appended changes before. Replay applies only
-    /// transactions whose commit record stands at or after the checkpoint's own position.
+    /// Returns the first log position that replay from this checkpoint needs.
+    ///
+    /// That is the checkpoint's own position, or an earlier one if a running transaction had appended changes before.
+    /// Replay applies only transactions whose commit record is at or after the checkpoint's position.
     pub fn redo_from(&self, checkpoint: Lsn) -> Lsn {
         self.running
             .iter()
@@ -41,7 +42,7 @@ impl Captured {
             .fold(checkpoint, Lsn::min)
     }
 
-    /// The first transaction number that the checkpoint had not given yet.
+    /// The first transaction number that was not given at the checkpoint.
     pub fn next_txid(&self) -> TxId {
         self.next_txid
     }
@@ -51,15 +52,17 @@ impl Captured {
         self.running.iter().map(|running| running.txid)
     }
 
-    /// Every page of undo: with the pages of all trees, the pages that are in use.
+    /// All undo pages; together with the pages of all trees, these are the pages in use.
     pub fn undo_pages(&self) -> &[PageId] {
         &self.undo_pages
     }
 }
 
 impl TransactionManager {
-    /// What a checkpoint must hold; inside the closed barrier. Transactions for which the log would have to be kept
-    /// longer than it may be can't commit from here on. To be followed by [`TransactionManager::checkpoint_ended`].
+    /// Returns the state of transactions that a checkpoint must have; the barrier is closed.
+    ///
+    /// A transaction for which the log would have to be kept longer than allowed can't commit from here on.
+    /// [`TransactionManager::checkpoint_ended`] must follow.
     pub fn capture(&self, _closed: &ClosedBarrier<'_>) -> Captured {
         let mut captured = Captured {
             next_txid: self.order().next_txid(),
@@ -92,16 +95,18 @@ impl TransactionManager {
         captured
     }
 
-    /// On open, with the pages as of the checkpoint, before replay and before any transaction:
-    /// rolls back what was running (what of it committed later, replay brings), purges what had
-    /// ended, frees all undo pages of the last run, and goes on with higher numbers. Pages of tables
-    /// that can't be read are told to [`UndoOwner::damaged`](crate::txn::transaction_manager::UndoOwner::damaged), or
-    /// [`UndoOwner::note_is_lost`](crate::txn::transaction_manager::UndoOwner::note_is_lost); transactions whose undo can't be read, to
-    /// [`UndoOwner::unfinished`](crate::txn::transaction_manager::UndoOwner::unfinished).
+    /// Rolls back and purges on opening, with the pages of the checkpoint, before replay and before any transaction.
     ///
-    /// What makes no sense there though it can be read, and where undo and trees disagree, counts as damage, too.
+    /// It rolls back transactions that were running; replay repeats those that committed later. It purges
+    /// transactions that had ended, and frees all undo pages of the last run. Later transactions get higher numbers.
     ///
-    /// Says how many records of undo were taken back.
+    /// It reports pages of tables that can't be read to
+    /// [`UndoOwner::damaged`](crate::txn::transaction_manager::UndoOwner::damaged) or
+    /// [`UndoOwner::note_is_lost`](crate::txn::transaction_manager::UndoOwner::note_is_lost), and transactions whose
+    /// undo can't be read to [`UndoOwner::unfinished`](crate::txn::transaction_manager::UndoOwner::unfinished).
+    /// Contents that can be read but make no sense, and contradictions between undo and trees, count as damage, too.
+    ///
+    /// Returns the number of undo records that were reverted.
     ///
     /// # Errors
     /// I/O errors.
@@ -124,8 +129,8 @@ impl TransactionManager {
                     }
                     record => record?,
                 };
-                // No snapshot lives on, so of delete marks only this transaction's own are put
-                // back: they stand over what it still has to restore.
+                // No snapshot survives, so only this transaction's own delete marks are restored: its older records
+                // may still have to be restored over them.
                 let taken = take_back(
                     trees,
                     running.txid,
@@ -140,7 +145,7 @@ impl TransactionManager {
                     &|_| Ok(()),
                 );
                 match taken {
-                    // It names no tree: only the layer above knows what it is about.
+                    // The note names no tree: only the layer above knows what it is about.
                     Err(error)
                         if is_damage(&error)
                             && record.kind == Kind::RollbackNote
@@ -184,8 +189,8 @@ impl TransactionManager {
         Ok(taken_back)
     }
 
-    /// After replay, before any transaction: numbers up to `seen` (the highest in the log) are not
-    /// given again.
+    /// Called after replay and before any transaction: numbers up to `seen`, the highest in the log, are not given
+    /// again.
     pub fn raise_txid(&self, seen: TxId) {
         self.order().raise(TxId(seen.0 + 1));
     }

@@ -1,4 +1,4 @@
-//! What a checkpoint holds of transactions, and what an opening does with it; `work` counts that.
+//! The transactions in a checkpoint, and what an opening does with them; `work` counts that work.
 
 mod capture;
 mod work;

@@ -31,7 +31,7 @@ fn rows(fixture: &Fixture) -> Rows {
     live.map(|(key, _, row)| (key, row)).collect()
 }
 
-/// Takes a checkpoint as `checkpoint/` does, and returns what it captured and its log position.
+/// Takes a checkpoint as `checkpoint/` does; returns what it captured and its log position.
 fn checkpoint(fixture: &Fixture, while_writing: impl FnOnce()) -> (Captured, Lsn) {
     let closed = fixture.transactions.barrier().close();
     let epoch = fixture.store.begin_checkpoint();
@@ -48,7 +48,7 @@ fn checkpoint(fixture: &Fixture, while_writing: impl FnOnce()) -> (Captured, Lsn
     (captured, at)
 }
 
-/// Ends without closing anything, opens again, restores and replays.
+/// Ends without closing anything, opens again, rolls back and replays.
 fn restart(fixture: Fixture, captured: &Captured, at: Lsn) -> Fixture {
     let from = captured.redo_from(at);
     let fixture = open_again(fixture, from);
@@ -89,7 +89,7 @@ fn open_again(fixture: Fixture, from: Lsn) -> Fixture {
     Fixture::assemble(dir, store, Arc::new(log), pool, tree, other)
 }
 
-/// A note of a transaction that had not ended: what it is about can't be read at the next opening.
+/// The data of a note can't be read at the next opening; the note's transaction had not ended.
 #[test]
 fn a_note_that_can_not_be_followed_at_an_opening_is_told_of_and_all_else_is_rolled_back() {
     let fixture = Fixture::new();
@@ -159,7 +159,7 @@ fn a_restart_finds_exactly_the_committed() {
         delete(&mut deleted, &fixture.tree, &key(i)).unwrap();
     }
     deleted.commit().unwrap();
-    // Running at the checkpoint: one commits later, one rolls back later, one never ends.
+    // Of those running at the checkpoint, one commits later, one rolls back later, and one never ends.
     let mut commits = fixture.begin(ReadCommitted);
     let mut aborts = fixture.begin(ReadCommitted);
     let mut loses = fixture.begin(ReadCommitted);
@@ -197,7 +197,7 @@ fn a_restart_finds_exactly_the_committed() {
             PutMode::Insert,
         )
         .unwrap();
-        // Over a delete mark not purged yet.
+        // This goes over a delete mark that is not purged yet.
         put(
             &mut loses,
             &fixture.tree,
@@ -252,7 +252,7 @@ fn a_restart_finds_exactly_the_committed() {
     expected.insert(key(100), b"after".to_vec());
     expected.remove(&key(101));
     let highest = after_highest(&fixture);
-    // Its rollback leaves no trace in the log, and no checkpoint follows.
+    // Its rollback is not in the log, and no checkpoint follows.
     drop((deleted, commits, aborts, loses, after));
 
     let fixture = restart(fixture, &captured, at);
@@ -261,7 +261,7 @@ fn a_restart_finds_exactly_the_committed() {
     assert!(records.iter().all(|(_, header, _)| !header.deleted));
     assert_eq!(fixture.transactions.stats().undo_pages, 0);
 
-    // Work goes on, with new numbers.
+    // Further transactions get new numbers.
     let mut txn = fixture.begin(ReadCommitted);
     for i in 0..600 {
         put(&mut txn, &fixture.tree, &key(i), b"new", PutMode::Upsert).unwrap();
@@ -275,8 +275,8 @@ fn after_highest(fixture: &Fixture) -> TxId {
     TxId(fixture.transactions.order().next_txid().0 - 1)
 }
 
-/// A transaction of many megabytes sends its redo in parts, takes some of it back after the parts
-/// are in the log, and a checkpoint falls in its middle.
+/// A transaction of many megabytes logs its redo in parts, and rolls some back after the parts are in the log. A
+/// checkpoint comes in its middle.
 #[test]
 fn redo_in_parts_is_compensated_and_replayed_from_before_the_checkpoint() {
     let fixture = Fixture::new();
@@ -321,8 +321,8 @@ fn redo_in_parts_is_compensated_and_replayed_from_before_the_checkpoint() {
     assert_eq!(rows(&fixture), expected);
 }
 
-/// Checkpoints while threads move money about: after a restart from the last of them the bank is
-/// exactly what it was.
+/// Checkpoints are taken while threads move money: after a restart from the last one, each account is exactly as it
+/// was.
 #[test]
 fn a_restart_after_checkpoints_under_load_finds_the_whole_bank() {
     let fixture = Fixture::new();

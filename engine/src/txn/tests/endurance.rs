@@ -1,19 +1,20 @@
-//! Sums that stay constant while purge, pruning and closings of the barrier take undo away: for as long
-//! as one likes.
+//! Sums that stay constant while undo is purged and pruned and the barrier is closed again and again, for any given
+//! time.
 //!
 //! ```text
 //! PEREGRINE_SECONDS=1800 PEREGRINE_SEED=7 cargo test --release -p peregrine --lib \
 //!     sums_stay_constant -- --nocapture
 //! ```
 //!
-//! With the feature `broken` and `PEREGRINE_PLANTED=PurgeJoinedEnd` it fails, most often within a minute, on two busy cores.
+//! With the feature `broken` and `PEREGRINE_PLANTED=PurgeJoinedEnd` it fails, most often within a minute, on two busy
+//! cores.
 //!
-//! The schedule is the machine's; the seed chooses what is written. In the end one line says what came
-//! of it. Two writers move amounts between rows, and rows between two trees; they commit, roll back, and
-//! roll back to savepoints. Two readers take many snapshots. In some phases undo is purged as it ends, by
-//! short transactions that end in one page; in others one reader keeps its snapshots, so that what it
-//! does not need is pruned. The sum must be the same in each scan, and in the end every note for purge
-//! has been told once, and nothing of undo is left.
+//! The machine decides the schedule; the seed chooses what is written. At the end, one line shows the result.
+//!
+//! Two writers move amounts between rows, and rows between two trees. They commit, roll back, and roll back to
+//! savepoints. Two readers take many snapshots. In some phases, short transactions end in one page, and purge follows
+//! at once. In others, one reader keeps its snapshots, so that pruning removes what it does not need. The sum must be
+//! the same in each scan. At the end, every note for purge must have been handled once, and no undo may be left.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -31,7 +32,7 @@ use crate::undo::pruning::Pace;
 
 const ROWS: u32 = 60;
 const EACH: u64 = 1000;
-/// Milliseconds of a phase. In each third one snapshots become old.
+/// Milliseconds of a phase. In every third phase, snapshots become old.
 const PHASE: u128 = 500;
 
 fn key(i: u32) -> Vec<u8> {
@@ -44,7 +45,7 @@ fn amount(row: &[u8]) -> u64 {
     u64::from_le_bytes(row[..8].try_into().unwrap())
 }
 
-/// A variable of the environment that holds a number.
+/// An environment variable that has a number.
 fn variable(name: &str, otherwise: u64) -> u64 {
     match std::env::var(name) {
         Ok(value) => value
@@ -54,7 +55,7 @@ fn variable(name: &str, otherwise: u64) -> u64 {
     }
 }
 
-/// Puts without redo: in half an hour there would be much of it, and nobody restarts here.
+/// Puts without redo: half an hour would make much of it, and this test does not restart.
 fn put(txn: &mut TreeTransaction, tree: &Tree, key: &[u8], row: &[u8]) -> Result<()> {
     loop {
         match try_put(txn, tree, key, row, PutMode::Upsert)? {
@@ -81,7 +82,7 @@ struct World {
     stop: AtomicBool,
     scans: AtomicU64,
     wrong: AtomicU64,
-    /// The first that was wrong, in words.
+    /// A description of the first wrong result.
     example: Mutex<Option<String>>,
     /// Notes of transactions that have committed.
     notes: Mutex<Vec<Vec<u8>>>,
@@ -108,7 +109,7 @@ impl World {
         self.example.lock().get_or_insert(what);
     }
 
-    /// One row, wherever it stands, locked.
+    /// Locks and reads one row, in whichever tree it is.
     fn take(&self, txn: &mut TreeTransaction, row: u32) -> Result<(bool, u64)> {
         for (other, tree) in [(false, &self.fixture.tree), (true, &self.fixture.other)] {
             if let Some(found) = get_locked(txn, tree, &key(row))? {
@@ -118,7 +119,7 @@ impl World {
         panic!("row {row} is in neither tree");
     }
 
-    /// Writes a row; now and then it moves to the other tree.
+    /// Writes a row, and sometimes moves it to the other tree.
     fn give(
         &self,
         txn: &mut TreeTransaction,
@@ -180,7 +181,7 @@ impl World {
         }
     }
 
-    /// Reads by one snapshot after another, each kept for up to so long, where it is time for that.
+    /// Reads by one snapshot after another; in phases with old snapshots, keeps each for up to `longest`.
     fn read(&self, seed: u64, longest: Duration) {
         let mut random = StdRng::seed_from_u64(seed);
         while !self.stopped() {
@@ -241,7 +242,7 @@ impl World {
         }
     }
 
-    /// Nothing is left of what was kept, and every note was told once.
+    /// Checks that no undo is left, and that every note was handled once.
     fn finish(&self) {
         self.fixture.transactions.purge_all().unwrap();
         let stats = self.fixture.transactions.stats();

@@ -1,4 +1,4 @@
-//! Transactions that have locked more rows than have entries.
+//! Transactions that lock more rows than can have entries.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Barrier;
@@ -12,7 +12,7 @@ use crate::lock::LockMode;
 use crate::settings::Isolation::ReadCommitted;
 use crate::txn::{LockRow, Put, PutMode, TreeTransaction};
 
-/// Rows that one transaction locks: some thousand more than have entries, or ranges of their own.
+/// Rows that one transaction locks: 3,000 more than get entries, or ranges of their own.
 fn rows() -> u32 {
     (knobs::rows_before_escalation() + knobs::escalated_ranges() + 3_000) as u32
 }
@@ -27,7 +27,7 @@ fn lock_all(txn: &mut TreeTransaction, fixture: &Fixture, mode: LockMode) {
     }
 }
 
-/// Some of them, at both ends of what has entries, and of what has ranges.
+/// Some of the rows, around the limits of entries and of ranges.
 fn some_rows() -> impl Iterator<Item = u32> {
     let entries = knobs::rows_before_escalation() as u32;
     let ranges = entries + knobs::escalated_ranges() as u32;
@@ -59,7 +59,7 @@ fn rows_stay_locked_though_few_have_entries() {
         let done = try_put(&mut other, tree, &key(rows()), b"1", PutMode::Upsert).unwrap();
         assert!(matches!(done, Put::Done { .. }), "nobody has locked it");
         other.rollback().unwrap();
-        // It may write what it has locked.
+        // It may write a row that it has locked.
         let own = try_put(&mut locker, tree, &key(rows() - 9), b"1", PutMode::Upsert).unwrap();
         assert!(matches!(own, Put::Done { .. }));
         locker.rollback().unwrap();
@@ -104,7 +104,7 @@ fn rows_without_entries_are_waited_for_and_granted() {
     assert_eq!(fixture.transactions.stats().locked_rows, 0);
 }
 
-/// What a rollback to a savepoint gives back stays locked, too.
+/// Rows stay locked after a rollback to a savepoint, too.
 #[test]
 fn rows_that_are_taken_back_stay_locked_without_entries() {
     let fixture = Fixture::new();
@@ -159,8 +159,10 @@ fn a_circle_through_rows_without_entries_has_one_victim() {
     assert_eq!(fixture.transactions.stats().locked_rows, 0);
 }
 
-/// A range has grown over a row that is shared with another, and which its holder passed by. Who waits for the range
-/// makes an entry of it: that is no lock of the row beside the other one.
+/// A range has grown over a row that its holder skipped, and that another transaction shares.
+///
+/// A waiter for the range makes an entry for the holder. That entry does not lock the row exclusively beside the
+/// other transaction.
 #[test]
 fn a_shared_row_within_an_exclusive_range_is_not_its_holders_alone() {
     for shares_before in [true, false] {
@@ -204,7 +206,7 @@ fn a_shared_row_within_an_exclusive_range_is_not_its_holders_alone() {
     }
 }
 
-/// Rows that were waited for are as many as others.
+/// Rows for which the transaction had to wait need no more entries than others.
 #[test]
 fn rows_that_were_waited_for_become_ranges_too() {
     let fixture = Fixture::new();
@@ -256,7 +258,7 @@ fn names_stay_locked_though_few_have_entries() {
     other.set_lock_wait_timeout(Duration::ZERO);
     assert!(some_rows().all(|n| !is_free(&mut other, tree, n)));
     assert!(is_free(&mut other, tree, rows()));
-    // It is no row's lock, and it is given back before the end.
+    // A name's lock does not lock the row, and can be released before the end.
     let own = locker.lock_name(tree, &key(rows() - 9)).unwrap();
     let row = other.try_lock_row(&fixture.tree, &key(rows() - 9), LockMode::Exclusive);
     assert!(matches!(row, Ok(LockRow::Done)));

@@ -26,19 +26,19 @@ use crate::txn::{
 pub const TREE: TreeId = TreeId(1);
 pub const OTHER: TreeId = TreeId(2);
 
-/// The trees, and what purge and rollback said.
+/// The trees, and the reports of purge and rollback.
 #[derive(Default)]
 pub struct TestTrees {
     pub trees: Mutex<BTreeMap<TreeId, Arc<Tree>>>,
     pub purged: Mutex<Vec<Vec<u8>>>,
     pub rolled_back: Mutex<Vec<Vec<u8>>>,
-    /// Whether notes of rollbacks are refused.
+    /// Whether handling a rollback note fails.
     pub refuse_rollback: AtomicBool,
-    /// Whether what notes of rollbacks are about can't be read.
+    /// Whether the data of rollback notes can't be read.
     pub notes_are_damaged: AtomicBool,
     /// Notes that could not be followed.
     pub lost_notes: Mutex<Vec<Vec<u8>>>,
-    /// A tree that can't be opened now.
+    /// A tree that can't be opened at present.
     pub unopened: Mutex<Option<TreeId>>,
 }
 
@@ -119,7 +119,7 @@ impl Fixture {
         Fixture::on(dir, RealOs::new(), &path, bytes)
     }
 
-    /// With the data in `path` of `data`, and the log in `dir`.
+    /// Has the data in `path` of `data`, and the log in `dir`.
     pub fn on(dir: tempfile::TempDir, data: Arc<dyn Os>, path: &Path, bytes: usize) -> Fixture {
         let store = Arc::new(Store::create(data, path).unwrap());
         std::fs::create_dir_all(dir.path().join("db")).unwrap();
@@ -144,7 +144,7 @@ impl Fixture {
         trees.trees.lock().insert(OTHER, other.clone());
         let transactions = TransactionManager::new(pool.clone(), log.clone(), Durability::Later);
         transactions.set_trees(trees.clone());
-        // No test waits that long, however slow the machine: who does has been forgotten.
+        // No wait of a test takes so long, even on a slow machine: a waiter that does was never woken.
         transactions.set_lock_wait_timeout(Duration::from_secs(600));
         pool.set_freeze(transactions.leaf_freeze());
         Fixture {
@@ -163,7 +163,7 @@ impl Fixture {
         self.transactions.begin(isolation)
     }
 
-    /// A transaction that puts the given rows and commits.
+    /// Puts the given rows in one transaction, and commits.
     pub fn load(&self, rows: impl IntoIterator<Item = (Vec<u8>, Vec<u8>)>) {
         let mut txn = self.begin(Isolation::ReadCommitted);
         for (key, payload) in rows {
@@ -172,7 +172,7 @@ impl Fixture {
         txn.commit().unwrap();
     }
 
-    /// Purges as long as there is anything to purge now.
+    /// Purges until there is nothing left to purge.
     pub fn purge(&self) {
         while self.transactions.purge_step().unwrap() {}
     }
@@ -219,7 +219,7 @@ pub fn try_delete(txn: &mut TreeTransaction, tree: &Tree, key: &[u8]) -> Result<
     txn.try_delete(&inside, tree, key, None)
 }
 
-/// Puts, waiting as needed, and logs the change. Whether a row was replaced.
+/// Puts and logs the change; waits as needed. Returns whether a row was replaced.
 pub fn put(
     txn: &mut TreeTransaction,
     tree: &Tree,
@@ -248,7 +248,7 @@ pub fn put(
     }
 }
 
-/// Deletes, waiting as needed, and logs the change.
+/// Deletes and logs the change; waits as needed.
 pub fn delete(txn: &mut TreeTransaction, tree: &Tree, key: &[u8]) -> Result<()> {
     let transactions = txn.transactions().clone();
     loop {
@@ -275,20 +275,20 @@ fn missing() -> Error {
     }
 }
 
-/// What the transaction's own view sees.
+/// Reads a row by the transaction's own view.
 pub fn get(txn: &mut TreeTransaction, tree: &Tree, key: &[u8]) -> Option<Vec<u8>> {
     let view = txn.view();
     txn.read(tree, key, &view, <[u8]>::to_vec).unwrap()
 }
 
-/// What a locking read sees.
+/// Reads a row by a locking read.
 pub fn get_locked(txn: &mut TreeTransaction, tree: &Tree, key: &[u8]) -> Result<Option<Vec<u8>>> {
     txn.lock_row(tree, key, LockMode::Exclusive)?;
     let view = txn.latest_view();
     txn.read(tree, key, &view, <[u8]>::to_vec)
 }
 
-/// Every row that a view sees, through leaf images.
+/// Reads every row that a view sees, through leaf images.
 pub fn scan(txn: &TreeTransaction, tree: &Tree, view: &ReadView) -> BTreeMap<Vec<u8>, Vec<u8>> {
     let mut rows = BTreeMap::new();
     let mut image = LeafImage::new();

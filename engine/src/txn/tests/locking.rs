@@ -1,4 +1,4 @@
-//! Waiting, waking, deadlocks, time limits, kills.
+//! Waits, wake-ups, deadlocks, time limits, kills.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};
@@ -63,7 +63,7 @@ fn after_a_rollback_the_waiter_finds_the_old_row() {
 fn repeatable_read_refuses_a_row_changed_since_its_snapshot() {
     let fixture = Fixture::new();
     fixture.load([(b"k".to_vec(), b"0".to_vec())]);
-    // Before its first read it has none, and waits rather than fails.
+    // It has no snapshot before its first read, so it waits rather than fails.
     let mut fresh = fixture.begin(RepeatableRead);
     let mut old = fixture.begin(RepeatableRead);
     assert_eq!(get(&mut old, &fixture.tree, b"k").unwrap(), b"0");
@@ -123,7 +123,7 @@ fn writers_respect_a_lock_without_a_write() {
             let mut writer = fixture.begin(ReadCommitted);
             let done = try_put(&mut writer, &fixture.tree, key, b"1", PutMode::Upsert).unwrap();
             assert!(matches!(done, Put::Conflict(_)), "{done:?}");
-            // The holder itself may write, alone.
+            // The holder itself may write; no other transaction may.
             let own = try_put(&mut locker, &fixture.tree, key, b"1", PutMode::Upsert).unwrap();
             assert!(matches!(own, Put::Done { .. }));
             locker.rollback().unwrap();
@@ -172,8 +172,8 @@ fn a_lock_survives_the_rollback_of_a_later_write() {
     assert!(matches!(done, Put::Done { .. }), "{done:?}");
 }
 
-/// A waiter that entered the writer as holder is not passed by when the writer takes its write
-/// back and goes on.
+/// A waiter has entered the writer as holder. It does not get the row when the writer rolls its write back and runs
+/// on.
 #[test]
 fn a_waiter_waits_on_after_the_write_was_rolled_back_to_a_savepoint() {
     let fixture = Fixture::new();
@@ -271,7 +271,7 @@ fn a_wait_ends_at_its_limit_and_leaves_the_queue() {
     late.commit().unwrap();
 }
 
-/// A number and an undo stream for each of many waiters would be many for one row.
+/// Otherwise many waiters for one row would need many numbers and undo streams.
 #[test]
 fn who_waits_has_a_number_only_when_it_has_written() {
     let fixture = Fixture::new();
@@ -327,8 +327,7 @@ fn a_kill_wakes_a_waiter_and_holds_until_cleared() {
     waiter.commit().unwrap();
 }
 
-/// A locking read before the first snapshot protects what it has copied, also when the snapshot
-/// is taken after.
+/// A locking read before the first snapshot protects what it has copied, also if the snapshot is taken later.
 #[test]
 fn a_snapshot_taken_after_a_locking_read_does_not_let_its_undo_go() {
     let fixture = Fixture::new();
@@ -347,7 +346,7 @@ fn a_snapshot_taken_after_a_locking_read_does_not_let_its_undo_go() {
     writer.rollback().unwrap();
     reader.view();
     fixture.purge();
-    // The image still has the version that was rolled back, and its undo is still there.
+    // The image still has the version that was rolled back; its undo must still exist.
     let mut buf = Vec::new();
     let seen = reader
         .versions()
@@ -367,7 +366,7 @@ fn a_snapshot_taken_after_a_locking_read_does_not_let_its_undo_go() {
     assert_eq!(fixture.transactions.stats().unpurged, 0);
 }
 
-/// Many wait for one row, each takes its turn, and the total is right.
+/// Many transactions wait for one row, each gets it in turn, and the total is right.
 #[test]
 fn a_hundred_waiters_on_one_row_all_get_their_turn() {
     let fixture = Arc::new(Fixture::new());

@@ -1,4 +1,4 @@
-//! Purge, pruning, commits and readers where they meet in one stream or row, and what they do when something fails.
+//! Purge, pruning, commits and readers in one stream or row at the same time, and their behaviour after errors.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,7 +20,7 @@ fn key(i: u32) -> Vec<u8> {
     i.to_be_bytes().to_vec()
 }
 
-/// A transaction that writes some rows, all alike.
+/// Runs a transaction that writes some rows, all alike.
 fn write(transactions: &Arc<TransactionManager>, tree: &Tree, rows: Range<u32>, row: &[u8]) {
     let mut txn = transactions.begin(ReadCommitted);
     for i in rows {
@@ -29,7 +29,7 @@ fn write(transactions: &Arc<TransactionManager>, tree: &Tree, rows: Range<u32>, 
     txn.commit().unwrap();
 }
 
-/// Every snapshot is old, and survivors are looked through again whenever there is a reason.
+/// Makes every snapshot count as old, and lets pruning look at survivors again without delay.
 fn without_delay(fixture: &Fixture) {
     *fixture.transactions.pruning.pace.lock() = Pace {
         old: Duration::ZERO,
@@ -38,7 +38,7 @@ fn without_delay(fixture: &Fixture) {
     };
 }
 
-/// Purge has looked at the oldest end; a transaction ends in the same page, and is not passed yet.
+/// After purge has looked at the oldest end, a transaction ends in the same page; the horizon has not passed it.
 #[test]
 fn an_end_that_joins_another_while_purge_looks_at_it_is_not_dropped_with_it() {
     let fixture = Fixture::new();
@@ -55,7 +55,7 @@ fn an_end_that_joins_another_while_purge_looks_at_it_is_not_dropped_with_it() {
     });
     fixture.purge();
     assert!(transactions.moments.passed());
-    // Its undo stands where that of the one dropped with it would have stood.
+    // If purge had dropped that end, too, this undo would overwrite its undo.
     write(&transactions, &tree, 20..30, &[4; 100]);
     assert_eq!(scan(&reader, &tree, &view), before);
     drop(reader);
@@ -63,8 +63,8 @@ fn an_end_that_joins_another_while_purge_looks_at_it_is_not_dropped_with_it() {
     assert_eq!(transactions.stats().unpurged, 0);
 }
 
-/// Purge has looked at the oldest end; pruning empties the page in which it ends, whereby it goes from
-/// the list. The end behind it has not been passed.
+/// After purge has looked at the oldest end, pruning empties the end's page, and the end leaves the list. The horizon
+/// has not passed the next end.
 #[test]
 fn purge_drops_no_end_that_pruning_has_put_in_the_place_of_another() {
     let fixture = Fixture::new();
@@ -95,11 +95,11 @@ fn purge_drops_no_end_that_pruning_has_put_in_the_place_of_another() {
     assert_eq!(transactions.stats().undo_pages, 0);
 }
 
-/// The end that holds most notes is the survivors' newest when they are looked through again.
+/// The end with most notes is the survivors' newest when pruning looks at them again.
 #[test]
 fn notes_left_with_survivors_are_told_once_each() {
     if crate::knobs::SHAKEN {
-        // It counts what production's numbers make of it.
+        // The figures below hold for the knobs' defaults only.
         return;
     }
     let fixture = Fixture::new();
@@ -137,7 +137,7 @@ fn notes_left_with_survivors_are_told_once_each() {
 #[test]
 fn looking_through_survivors_again_comes_to_an_end() {
     if crate::knobs::SHAKEN {
-        // It counts what production's numbers make of it.
+        // The figures below hold for the knobs' defaults only.
         return;
     }
     let fixture = Fixture::new();
@@ -155,7 +155,7 @@ fn looking_through_survivors_again_comes_to_an_end() {
     transactions.prune_now();
     let kept = transactions.stats().undo_pages;
     drop(first);
-    // Survivors are a few hundred pages, of which each step looks at some.
+    // There are a few hundred pages of survivors, and each step looks at some of them.
     for _ in 0..400 {
         transactions.prune_now();
     }
@@ -171,11 +171,11 @@ fn looking_through_survivors_again_comes_to_an_end() {
     assert_eq!(transactions.stats().undo_pages, 0);
 }
 
-/// Rows of two trees in one undo page, of which the second tree can't be opened.
+/// One undo page has rows of two trees, and one of the trees can't be opened.
 #[test]
 fn what_has_moved_stays_when_the_rest_of_its_page_can_not_be_reached() {
     if crate::knobs::SHAKEN {
-        // It counts what production's numbers make of it.
+        // The figures below hold for the knobs' defaults only.
         return;
     }
     let fixture = Fixture::new();
@@ -191,7 +191,7 @@ fn what_has_moved_stays_when_the_rest_of_its_page_can_not_be_reached() {
             put(&mut txn, tree, &key(i), &[2; 600], PutMode::Update).unwrap();
         }
     }
-    // So that the page is full.
+    // This fills the page.
     for i in 100..200 {
         put(&mut txn, tree, &key(i), &[2; 600], PutMode::Upsert).unwrap();
         put(&mut txn, tree, &key(i), &[3; 600], PutMode::Upsert).unwrap();
@@ -218,14 +218,14 @@ fn what_has_moved_stays_when_the_rest_of_its_page_can_not_be_reached() {
     assert_eq!(transactions.stats().undo_pages, 0);
 }
 
-/// What can't be done in one stream is done later, and keeps no other from being purged.
+/// A later call purges what fails in one stream; the failure does not stop the purge of others.
 #[test]
 fn a_tree_that_can_not_be_opened_is_purged_when_it_can() {
     let fixture = Fixture::new();
     let (transactions, tree, other) = (&fixture.transactions, &fixture.tree, &fixture.other);
     write(transactions, tree, 0..10, &[1; 100]);
     write(transactions, other, 0..10, &[1; 100]);
-    // At once, so that they have a stream each.
+    // The two overlap, so that each has its own stream.
     let mut txns = [fixture.begin(ReadCommitted), fixture.begin(ReadCommitted)];
     for (txn, tree) in txns.iter_mut().zip([tree, other]) {
         for i in 0..10 {
@@ -245,7 +245,7 @@ fn a_tree_that_can_not_be_opened_is_purged_when_it_can() {
     assert_eq!(transactions.stats().undo_pages, 0);
 }
 
-/// What fails in a stream leaves what may be done in a step to the others.
+/// A failure in one stream leaves the step's budget to the others.
 #[test]
 fn purge_that_fails_takes_no_turn_of_others() {
     let fixture = Fixture::new();
@@ -272,12 +272,12 @@ fn purge_that_fails_takes_no_turn_of_others() {
     assert_eq!(fixture.records(tree).len(), 0);
 }
 
-/// Two streams are pruned at once, and a row's chain goes through both. The page that one finds
-/// missing is emptied by the other.
+/// Two streams are pruned at once, and a row's chain goes through both. One pruner finds a page missing, and the
+/// other empties that page.
 #[test]
 fn no_page_is_freed_that_pruning_is_on_its_way_to() {
     if crate::knobs::SHAKEN {
-        // It counts what production's numbers make of it.
+        // The figures below hold for the knobs' defaults only.
         return;
     }
     let fixture = Fixture::with_pool(2 << 20);
@@ -288,7 +288,7 @@ fn no_page_is_freed_that_pruning_is_on_its_way_to() {
     let mut first = fixture.begin(RepeatableRead);
     let first_view = first.view();
     let first_rows = scan(&first, &tree, &first_view);
-    // It has the stream that is pruned first, so that what is written meanwhile is in another.
+    // The holder takes the stream that is pruned first, so that other writes meanwhile go to another stream.
     let mut holder = fixture.begin(ReadCommitted);
     put(&mut holder, &tree, &key(rows), &[1; 600], PutMode::Insert).unwrap();
     write(&transactions, &tree, 0..rows, &[2; 600]);
@@ -297,7 +297,7 @@ fn no_page_is_freed_that_pruning_is_on_its_way_to() {
     let second_view = second.view();
     let second_rows = scan(&second, &tree, &second_view);
     write(&transactions, &tree, 0..rows, &[3; 600]);
-    // All of that leaves memory.
+    // This evicts all of these pages.
     write(&transactions, &fixture.other, 0..8000, &[0; 600]);
 
     let waiting = Arc::new(AtomicUsize::new(0));
@@ -321,8 +321,8 @@ fn no_page_is_freed_that_pruning_is_on_its_way_to() {
     assert_eq!(transactions.stats().undo_pages, 0);
 }
 
-/// A table is dropped when pruning knows what to look at in it, and is not inside the barrier: nothing is looked
-/// at where its tree was.
+/// A table is dropped when pruning has chosen a record of it, but is not inside the barrier yet. Pruning must not
+/// visit the dropped tree.
 #[test]
 fn a_tree_that_goes_before_pruning_is_inside_the_barrier_is_left_alone() {
     for deleted in [false, true] {
@@ -342,7 +342,7 @@ fn a_tree_that_goes_before_pruning_is_inside_the_barrier_is_left_alone() {
                 put(&mut txn, tree, &key(i), &[2; 600], PutMode::Update).unwrap();
             }
         }
-        // So that the page is full.
+        // This fills the page.
         for i in 0..200 {
             put(&mut txn, other, &key(i), &[2; 600], PutMode::Update).unwrap();
         }
@@ -353,7 +353,7 @@ fn a_tree_that_goes_before_pruning_is_inside_the_barrier_is_left_alone() {
             let _closed = dropping.barrier().close();
             trees.trees.lock().remove(&TREE);
             goes.destroy().unwrap();
-            // The page's number is given to nobody else, so that who still looks for it is told.
+            // No other tree gets the page's number, so a thread that still looks for the page gets an error.
             assert_eq!(store.allocate_page(), goes.root());
         });
         transactions.prune_now();
@@ -365,7 +365,7 @@ fn a_tree_that_goes_before_pruning_is_inside_the_barrier_is_left_alone() {
     }
 }
 
-/// While a checkpoint runs, to free a page is to write its image first.
+/// While a checkpoint runs, freeing a page requires its image to be written first.
 #[test]
 fn undo_pages_that_can_not_be_freed_are_freed_later() {
     let os = SimulatedOs::new(1);
@@ -373,7 +373,7 @@ fn undo_pages_that_can_not_be_freed_are_freed_later() {
     let data = Arc::new(os.clone());
     let fixture = Fixture::on(dir, data, std::path::Path::new("/db"), 8 << 20);
     let (transactions, tree) = (&fixture.transactions, &fixture.tree);
-    // What doesn't compress, so that images fill what is written at once.
+    // Rows that don't compress, so that images fill the buffer that is written at once.
     let mut random = StdRng::seed_from_u64(1);
     let mut row = [0; 2000];
     let mut txn = fixture.begin(ReadCommitted);
@@ -389,7 +389,7 @@ fn undo_pages_that_can_not_be_freed_are_freed_later() {
     os.fail(FaultOn::Write, 0, std::io::ErrorKind::StorageFull);
     assert!(transactions.purge_all().is_err());
     os.heal();
-    // All but those whose images could be gathered.
+    // All pages remain except those whose images fitted into the buffer.
     assert!(transactions.stats().undo_pages > 50);
     fixture
         .pool
@@ -419,15 +419,16 @@ fn a_transaction_that_has_ended_holds_no_snapshot() {
     assert_eq!(live(&fixture), 0);
 }
 
-/// The writer of a row's newest versions commits while a reader of the newest state goes back over them.
-/// What it had written and changed again was never anybody's to see: neither a value nor a deletion.
+/// The writer of a row's newest versions commits while a reader of the newest state follows older versions.
+///
+/// No reader may see the versions that the writer itself changed again: neither a value nor a deletion.
 #[test]
 fn versions_between_others_of_their_writer_are_not_seen_where_it_commits_meanwhile() {
     let fixture = Fixture::new();
     let (transactions, tree) = (&fixture.transactions, &fixture.tree);
     fixture.load([(key(1), vec![0])]);
     let mut last = vec![0];
-    // At which step back the writer commits, and how the row is read.
+    // The step at which the writer commits, and the way in which the row is read.
     for (steps, by_scan) in (1..=4).flat_map(|steps| [(steps, false), (steps, true)]) {
         let mut writer = fixture.begin(ReadCommitted);
         put(&mut writer, tree, &key(1), &[1], PutMode::Update).unwrap();

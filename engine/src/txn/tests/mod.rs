@@ -1,4 +1,4 @@
-//! Tests of the whole layer over real trees, pages and log in a temporary directory.
+//! Tests of all of `txn` over real trees, pages and log in a temporary directory.
 
 mod durable;
 mod endurance;

@@ -1,4 +1,5 @@
-//! Pruning under old snapshots: every snapshot sees what it saw, and what nobody sees goes.
+//! Pruning under old snapshots: every snapshot sees the same as before, and versions that no snapshot sees are
+//! removed.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,18 +14,18 @@ use crate::txn::{PutMode, TreeTransaction};
 type Rows = BTreeMap<Vec<u8>, Vec<u8>>;
 
 fn key(i: u32) -> Vec<u8> {
-    // Few to a page, so that there are several leaves.
+    // Long keys, so that there are several leaves.
     let mut key = i.to_be_bytes().to_vec();
     key.extend([7; 60]);
     key
 }
 
-/// One step of a history. Rows are few, so that chains are long.
+/// One step of a history. There are few rows, so that chains are long.
 #[derive(Clone, Debug)]
 enum Step {
     /// A transaction that changes rows (row, size; size 0 deletes) and commits or rolls back.
     Change(Vec<(u32, usize)>, bool),
-    /// As `Change`, left open; the open one before commits or rolls back.
+    /// Like `Change`, but left open; the transaction open before commits or rolls back.
     Open(Vec<(u32, usize)>, bool),
     TakeSnapshot,
     DropSnapshot(usize),
@@ -48,7 +49,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A transaction left open, and what it has made of rows; `None`: deleted.
+/// An open transaction, and the rows that it has changed; `None`: deleted.
 struct Open {
     txn: TreeTransaction,
     changed: BTreeMap<Vec<u8>, Option<Vec<u8>>>,
@@ -56,7 +57,7 @@ struct Open {
 
 struct World {
     fixture: Fixture,
-    /// What is committed.
+    /// The committed rows.
     rows: Rows,
     snapshots: Vec<(TreeTransaction, ReadView, Rows)>,
     open: Option<Open>,
@@ -64,7 +65,7 @@ struct World {
 }
 
 impl World {
-    /// Changes rows that the open transaction does not hold.
+    /// Changes rows that the open transaction has not changed.
     fn change(&mut self, changes: &[(u32, usize)]) -> Open {
         let mut txn = self.fixture.begin(ReadCommitted);
         let tree = &self.fixture.tree;
@@ -178,7 +179,7 @@ proptest! {
 #[test]
 fn an_old_snapshot_costs_what_it_sees_however_much_is_written() {
     if crate::knobs::SHAKEN {
-        // It counts what production's numbers make of it.
+        // The figures below hold for the knobs' defaults only.
         return;
     }
     let fixture = Fixture::new();
@@ -199,7 +200,7 @@ fn an_old_snapshot_costs_what_it_sees_however_much_is_written() {
                 PutMode::Update,
             )
             .unwrap();
-            // Comes and goes between two snapshots.
+            // This row is inserted and deleted between two snapshots.
             put(
                 &mut txn,
                 &fixture.tree,
@@ -215,7 +216,7 @@ fn an_old_snapshot_costs_what_it_sees_however_much_is_written() {
         fixture.transactions.prune_now();
         most = most.max(fixture.transactions.stats().undo_pages);
     }
-    // Nine pages hold what the reader sees; without pruning there would be 1,200.
+    // Nine pages have what the reader sees; without pruning there would be 1,200.
     assert!(most < 40, "{most} undo pages");
     let records = fixture.records(&fixture.tree).len();
     assert!(
@@ -228,11 +229,11 @@ fn an_old_snapshot_costs_what_it_sees_however_much_is_written() {
     assert_eq!(fixture.records(&fixture.tree).len(), rows as usize);
 }
 
-/// A leaf copied before pruning leads to undo that is gone.
+/// A leaf copied before pruning has pointers to undo that is gone.
 #[test]
 fn a_cursor_goes_on_from_a_leaf_copied_before_pruning() {
     if crate::knobs::SHAKEN {
-        // It counts what production's numbers make of it.
+        // The figures below hold for the knobs' defaults only.
         return;
     }
     let fixture = Fixture::new();
@@ -274,11 +275,11 @@ fn a_cursor_goes_on_from_a_leaf_copied_before_pruning() {
     }
 }
 
-/// The reader's own snapshot is older than the version, and no other sees it.
+/// The reader's own snapshot is older than the version, and no other snapshot sees the version.
 #[test]
 fn what_was_committed_last_is_kept_for_who_looks_at_it() {
     if crate::knobs::SHAKEN {
-        // It counts what production's numbers make of it.
+        // The figures below hold for the knobs' defaults only.
         return;
     }
     let fixture = Fixture::new();
@@ -304,7 +305,7 @@ fn what_was_committed_last_is_kept_for_who_looks_at_it() {
     let seen = scan(&reader, &fixture.tree, committed.view());
     assert_eq!(seen.len(), 20);
     assert!(seen.values().all(|row| row == &[3; 600]));
-    // It shows in no list, and is given up.
+    // The list does not have this snapshot, and dropping it gives it up.
     assert_eq!(fixture.transactions.snapshots().registered().len(), 1);
     drop(committed);
     fixture.transactions.prune_now();
@@ -315,11 +316,11 @@ fn what_was_committed_last_is_kept_for_who_looks_at_it() {
     assert_eq!(live.unwrap().all().len(), 1);
 }
 
-/// Old snapshots come and go: each leaves what it had of streams to the next.
+/// Old snapshots come and go; each later one uses the streams of the one before.
 #[test]
 fn streams_of_survivors_are_taken_again() {
     if crate::knobs::SHAKEN {
-        // It counts what production's numbers make of it.
+        // The figures below hold for the knobs' defaults only.
         return;
     }
     let fixture = Fixture::new();
@@ -344,7 +345,7 @@ fn streams_of_survivors_are_taken_again() {
     assert!(streams.iter().all(|n| *n <= 2), "{streams:?} streams");
 }
 
-/// Readers, writers that commit and roll back, and pruning, all at once.
+/// Readers, writers that commit and roll back, and pruning run at the same time.
 #[test]
 fn readers_see_sums_whole_while_undo_is_pruned() {
     let fixture = Fixture::with_pool(2 << 20);
@@ -364,7 +365,7 @@ fn readers_see_sums_whole_while_undo_is_pruned() {
                 };
                 while !stop.load(Ordering::Relaxed) {
                     let mut txn = fixture.begin(ReadCommitted);
-                    // In one order, so that nobody deadlocks.
+                    // In one order, so that there are no deadlocks.
                     let from = random() % (rows - 1);
                     let to = from + 1 + random() % (rows - 1 - from);
                     for (row, less) in [(from, true), (to, false)] {

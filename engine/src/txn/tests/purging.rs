@@ -1,4 +1,4 @@
-//! What purge takes and what it leaves.
+//! The effects of purge: what it removes and what it leaves.
 
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
@@ -51,11 +51,11 @@ fn a_long_reader_keeps_its_snapshot_and_then_all_goes() {
             vec![1; 50]
         );
     }
-    // On a slow machine the reader has become old, and some are pruned already.
+    // On a slow machine the reader may be old already, so that some pages are pruned.
     let stats = fixture.transactions.stats();
     assert!(stats.undo_pages + stats.pruned_pages > 10, "{stats:?}");
     drop(reader);
-    // With what pruning has kept for the reader.
+    // This includes survivors that pruning has kept for the reader.
     fixture.transactions.purge_all().unwrap();
     assert_eq!(deleted_marks(&fixture), 0);
     assert_eq!(fixture.transactions.stats().unpurged, 0);
@@ -79,8 +79,7 @@ fn purge_waits_for_the_snapshot_that_sees_the_row() {
     assert_eq!(fixture.records(&fixture.tree), []);
 }
 
-/// A delete mark that was covered by a running writer when its purge passed, and comes back by
-/// that writer's rollback.
+/// A running writer covers a delete mark while the mark's purge comes by. The writer's rollback restores the mark.
 #[test]
 fn a_delete_mark_restored_after_its_purge_does_not_stay() {
     let fixture = Fixture::new();
@@ -99,7 +98,7 @@ fn a_delete_mark_restored_after_its_purge_does_not_stay() {
     assert_eq!(fixture.records(&fixture.tree), []);
 }
 
-/// In one stream transactions end as fast as purge passes them; another has one end.
+/// In one stream, transactions end as fast as purge passes them; another stream has one end.
 #[test]
 fn a_busy_stream_keeps_no_other_from_being_purged() {
     let fixture = Fixture::new();
@@ -113,14 +112,14 @@ fn a_busy_stream_keeps_no_other_from_being_purged() {
         txn.commit().unwrap();
     }
     transactions.purge_all().unwrap();
-    // At once, so that they have a stream each.
+    // The two overlap, so that each has its own stream.
     let mut busy = fixture.begin(ReadCommitted);
     delete(&mut busy, tree, &key(0)).unwrap();
     let mut quiet = fixture.begin(ReadCommitted);
     delete(&mut quiet, other, &key(0)).unwrap();
     busy.commit().unwrap();
     quiet.commit().unwrap();
-    // It has the stream of the quiet one from here on.
+    // The holder takes the quiet transaction's stream.
     let mut holder = fixture.begin(ReadCommitted);
     put(&mut holder, other, &key(a_step), b"0", PutMode::Insert).unwrap();
     for _ in 0..8 {
@@ -138,7 +137,7 @@ fn a_busy_stream_keeps_no_other_from_being_purged() {
 
 #[test]
 fn short_transactions_need_no_new_undo_pages() {
-    // Where pages count as full early, they are many.
+    // With small limits for full pages there are more of them.
     if crate::knobs::SHAKEN {
         return;
     }
@@ -215,8 +214,8 @@ fn notes_are_told_once_each_in_the_right_case() {
     assert_eq!(rolled_back, [&b"a rollback, taken back"[..], b"b rollback"]);
 }
 
-/// A rollback that fails half-way (here: its note is refused) can be tried again by its owner, and
-/// goes on by itself when the owner is gone.
+/// The owner can try a rollback again that failed half-way (here its note is refused). If the owner is gone, purge
+/// does.
 #[test]
 fn a_failed_rollback_is_tried_again() {
     let fixture = Fixture::new();
@@ -259,7 +258,7 @@ fn a_failed_rollback_is_tried_again() {
     }
 }
 
-/// It keeps the locks of what it has written, and nothing else.
+/// The failed rollback keeps only the locks of what it has written.
 #[test]
 fn a_rollback_that_stands_still_keeps_no_old_versions_and_nothing_of_the_log() {
     let fixture = Fixture::new();
@@ -301,7 +300,7 @@ fn a_rollback_that_stands_still_keeps_no_old_versions_and_nothing_of_the_log() {
     assert_eq!(get(&mut reader, tree, &key(0)).unwrap(), [1]);
 }
 
-/// Nothing else is purged while a step lasts.
+/// One step undoes a part only, because nothing else is purged during a step.
 #[test]
 fn a_step_takes_back_a_part_of_what_was_abandoned() {
     let fixture = Fixture::new();
@@ -319,7 +318,7 @@ fn a_step_takes_back_a_part_of_what_was_abandoned() {
     refuse.store(true, Ordering::Relaxed);
     drop(txn);
     assert_eq!(transactions.stats().abandoned, 1);
-    // One that can't go on does not ask for another step at once.
+    // A rollback that can't go on does not ask for another step at once.
     assert!(!transactions.purge_step().unwrap());
     refuse.store(false, Ordering::Relaxed);
     for _ in 0..2 {
@@ -331,7 +330,7 @@ fn a_step_takes_back_a_part_of_what_was_abandoned() {
     assert!(fixture.records(tree).is_empty());
 }
 
-/// Purge rests where it fails, as at a page that the disk does not give.
+/// Purge normally pauses after an error, such as a page that the disk does not return.
 #[test]
 fn what_purge_can_not_read_slows_no_rollback_down() {
     let fixture = Fixture::new();
@@ -365,7 +364,7 @@ fn what_purge_can_not_read_slows_no_rollback_down() {
     assert!(fixture.records(other).is_empty());
 }
 
-/// What its rollback has left is the next opening's.
+/// The next opening does the rest of its rollback.
 #[test]
 fn a_transaction_that_outlives_its_database_is_let_go_though_its_rollback_fails() {
     let fixture = Fixture::new();
@@ -400,7 +399,7 @@ fn undo_of_a_dropped_tree_is_skipped() {
     assert_eq!(fixture.transactions.stats().unpurged, 0);
 }
 
-/// Undo and rows many times the pool: old versions come back from disk, for a reader and for the
+/// Undo and rows are many times as large as the pool: old versions are read from disk, for a reader and for the
 /// rollback.
 #[test]
 fn undo_larger_than_the_pool_spills_and_comes_back() {
@@ -429,7 +428,7 @@ fn undo_larger_than_the_pool_spills_and_comes_back() {
     assert!(fixture.transactions.stats().undo_pages <= 4);
 }
 
-/// A transaction far larger than one undo page, rolled back to savepoints and then wholly.
+/// A transaction far larger than one undo page, rolled back to savepoints and then completely.
 #[test]
 fn a_large_transaction_rolls_back_byte_for_byte() {
     let fixture = Fixture::new();
@@ -460,7 +459,7 @@ fn a_large_transaction_rolls_back_byte_for_byte() {
     change(&mut txn, &fixture.tree, 9);
     txn.rollback().unwrap();
     assert!(txn.rollback_to(&savepoint).is_err());
-    // A freeze under way may have stripped headers; rows and their absence are the same.
+    // A freeze may have stripped headers meanwhile; the rows must be the same.
     let rows = |records: Vec<(Vec<u8>, crate::mvcc::Header, Vec<u8>)>| {
         let live = records.into_iter().filter(|(_, header, _)| !header.deleted);
         live.map(|(key, _, row)| (key, row)).collect::<Vec<_>>()

@@ -1,4 +1,4 @@
-//! Savepoints: which lead back to where, and which are gone.
+//! Savepoints: where they lead, and which ones are gone.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,7 +15,7 @@ fn write(fixture: &Fixture, txn: &mut TreeTransaction, key: &[u8]) {
     put(txn, &fixture.tree, key, b"1", PutMode::Upsert).unwrap();
 }
 
-/// As much work as before is done since the transaction went back behind the savepoint: it is other work.
+/// After the rollback beyond the savepoint, the transaction does as much work as before, but it is other work.
 #[test]
 fn a_savepoint_that_is_gone_is_an_error_and_nothing_is_undone() {
     for since in 0..4 {
@@ -43,7 +43,7 @@ fn a_savepoint_that_is_gone_is_an_error_and_nothing_is_undone() {
     }
 }
 
-/// However much the two have done.
+/// This holds whatever amount of work the two have done.
 #[test]
 fn a_savepoint_of_another_transaction_is_an_error_and_nothing_is_undone() {
     let fixture = Fixture::new();
@@ -61,7 +61,7 @@ fn a_savepoint_of_another_transaction_is_an_error_and_nothing_is_undone() {
     assert_eq!(fixture.records(&fixture.tree).len(), 2);
 }
 
-/// Operations that are refused half done, as often as may be.
+/// Any number of operations may be refused half done.
 #[test]
 fn nothing_is_remembered_of_operations_taken_back() {
     let fixture = Fixture::new();
@@ -77,7 +77,7 @@ fn nothing_is_remembered_of_operations_taken_back() {
     assert_eq!(fixture.records(&fixture.tree).len(), 100);
 }
 
-/// A transaction that is refused again and again, and does something in between, keeps the undo of what it did.
+/// A transaction with many refused operations keeps the undo of the others between them.
 #[test]
 fn operations_taken_back_need_no_undo_pages() {
     let fixture = Fixture::new();
@@ -94,14 +94,14 @@ fn operations_taken_back_need_no_undo_pages() {
         txn.take_operation_back(&start).unwrap();
         most = most.max(fixture.transactions.stats().undo_pages);
     }
-    // Where pages count as full early, they are more.
+    // With small limits for full pages there are more of them.
     assert!(crate::knobs::SHAKEN || most <= 3, "{most}");
     assert_eq!(fixture.records(&fixture.tree).len(), 5);
     txn.rollback().unwrap();
     assert_eq!(fixture.records(&fixture.tree).len(), 0);
 }
 
-/// To a savepoint that is made anew each time, or to the same.
+/// Rolls back to a savepoint that is made anew each time, or to the same one.
 #[test]
 fn inserts_taken_back_to_savepoints_need_no_undo_pages() {
     for anew in [true, false] {
@@ -123,7 +123,7 @@ fn inserts_taken_back_to_savepoints_need_no_undo_pages() {
             txn.rollback_to(&savepoint).unwrap();
             most = most.max(fixture.transactions.stats().undo_pages);
         }
-        // Where pages count as full early, they are more.
+        // With small limits for full pages there are more of them.
         assert!(crate::knobs::SHAKEN || most <= 3, "{most}");
         assert_eq!(fixture.records(&fixture.tree).len(), 5);
         txn.rollback().unwrap();
@@ -135,7 +135,7 @@ fn inserts_taken_back_to_savepoints_need_no_undo_pages() {
 enum Step {
     Write,
     Mark,
-    /// Back to one of the savepoints made so far, there or gone.
+    /// A rollback to one of the savepoints made so far, valid or gone.
     Back(prop::sample::Index),
 }
 
@@ -150,7 +150,7 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(60) })]
 
-    /// A savepoint is there as long as all that was done before it is.
+    /// A savepoint is valid as long as all work before it remains.
     #[test]
     fn savepoints_lead_back_to_where_they_were_made(
         steps in proptest::collection::vec(step(), 1..60),
@@ -184,7 +184,7 @@ proptest! {
         prop_assert_eq!(found, kept);
     }
 
-    /// As above, of rows that a snapshot goes on reading: what it needs of their undo stays where it is.
+    /// Like the test above, for rows that a snapshot goes on reading: the undo that it needs stays where it is.
     #[test]
     fn rows_that_a_snapshot_reads_are_taken_back_to_savepoints(
         steps in proptest::collection::vec((step(), 0u32..6), 1..60),
@@ -199,7 +199,7 @@ proptest! {
         for (n, (step, row)) in (0u32..).zip(steps) {
             match step {
                 Step::Write => {
-                    // Of each two rows one is new.
+                    // Half of the rows are new.
                     let row = if row < 3 { row } else { 100 + n };
                     let (key, payload) = (row.to_be_bytes(), n.to_be_bytes());
                     put(&mut txn, &fixture.tree, &key, &payload, PutMode::Upsert).unwrap();
@@ -231,7 +231,8 @@ proptest! {
     }
 }
 
-/// Who waits for a key, by a lock or by a write, gets it once its insertion is taken back, and not at the end.
+/// A transaction waits for a key with a lock or a write. It gets the key when its insertion is rolled back, not
+/// later.
 #[test]
 fn who_waits_for_an_inserted_key_gets_it_when_it_is_taken_back() {
     for writes in [true, false] {
@@ -257,7 +258,7 @@ fn who_waits_for_an_inserted_key_gets_it_when_it_is_taken_back() {
             txn.rollback_to(&savepoint).unwrap();
             waits.join().unwrap().unwrap();
         });
-        // It goes on, and gets the row as anybody else.
+        // The first transaction runs on, and gets the row like any other transaction.
         txn.lock_row(&fixture.tree, b"k", LockMode::Exclusive)
             .unwrap();
         txn.commit().unwrap();
@@ -265,7 +266,7 @@ fn who_waits_for_an_inserted_key_gets_it_when_it_is_taken_back() {
     }
 }
 
-/// It was locked before it was inserted, when there was none: nobody else may insert it before the end.
+/// The key was locked before it was inserted. So no other transaction may insert it before the end.
 #[test]
 fn a_key_that_was_locked_before_it_was_inserted_stays_locked_when_it_is_taken_back() {
     let fixture = Fixture::new();

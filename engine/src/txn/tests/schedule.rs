@@ -71,7 +71,7 @@ type Rows = BTreeMap<Vec<u8>, Vec<u8>>;
 /// A row, or none.
 type Row = Option<Vec<u8>>;
 
-/// The committed history: for each key, each commit that changed it and what it left.
+/// The committed history: for each key, the commits that changed it and the row after each.
 #[derive(Default)]
 struct History {
     commits: u64,
@@ -95,7 +95,7 @@ impl History {
 struct Session {
     txn: TreeTransaction,
     snapshot: Option<u64>,
-    /// Own writes, newest state by key.
+    /// The transaction's own writes: the newest state by key.
     own: BTreeMap<u8, Row>,
     savepoints: Vec<(Savepoint, BTreeMap<u8, Row>)>,
 }
@@ -112,7 +112,7 @@ impl World {
     fn new() -> World {
         let fixture = Fixture::new();
         if !knobs::SHAKEN {
-            // Nothing that tells of a change goes under a snapshot.
+            // Pruning must not remove the record of a change under a snapshot.
             fixture.transactions.pruning.pace.lock().old = Duration::MAX;
         }
         let sessions = (0..SESSIONS)
@@ -135,7 +135,7 @@ impl World {
         }
     }
 
-    /// What session `who` sees of `key`.
+    /// Returns what session `who` sees of `key`.
     fn sees(&self, who: usize, key: u8) -> Row {
         let session = &self.sessions[who];
         match session.own.get(&key) {
@@ -163,8 +163,10 @@ impl World {
         holders.is_some_and(|holders| holders.iter().any(|(i, _)| *i != who))
     }
 
-    /// Whether others have changed a row since the snapshot. Where there was no row then, and is none now, pruning may
-    /// have taken away what tells of it (shaken): the change counts if the engine has `told` of it.
+    /// Returns whether others have changed a row since the snapshot.
+    ///
+    /// If there was no row then and there is none at present, pruning may have removed the record of the change (with
+    /// random knobs). The change then counts if the engine has `told` of it.
     fn changed(&self, who: usize, key: u8, told: bool) -> bool {
         let session = &self.sessions[who];
         let is_there = |at| self.history.at(key, at).is_some();
@@ -180,7 +182,8 @@ impl World {
 
     fn wrote(&mut self, who: usize, key: u8, row: Row) {
         self.sessions[who].own.insert(key, row);
-        // Who writes a row that it has locked is alone with it, also after its way back to a savepoint.
+        // A transaction that writes a row which it has locked holds it exclusively, also after a rollback to a
+        // savepoint.
         let mut holders = self.locks.get_mut(&key).into_iter().flatten();
         if let Some(held) = holders.find(|(i, _)| *i == who) {
             held.1 = LockMode::Exclusive;
@@ -349,7 +352,7 @@ impl World {
         }
     }
 
-    /// All end; nothing but the newest rows remains.
+    /// Ends all transactions; only the newest rows must remain.
     fn finish(mut self) {
         for who in 0..SESSIONS {
             self.step(who, &Step::Scan);

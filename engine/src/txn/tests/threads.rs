@@ -1,4 +1,4 @@
-//! Many threads: nothing is lost, nothing is torn, while purge and splits go on.
+//! Many threads: no change is lost or torn while purge and splits go on.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -14,7 +14,7 @@ fn number(row: &[u8]) -> u64 {
     u64::from_le_bytes(row[..8].try_into().unwrap())
 }
 
-/// Whether the transaction may be tried again; it is rolled back then.
+/// Rolls the transaction back, and returns whether it may be tried again.
 fn lost(txn: &mut TreeTransaction, error: &Error) -> bool {
     txn.rollback().unwrap();
     matches!(error, Error::Deadlock | Error::WriteConflict)
@@ -29,13 +29,13 @@ fn increment(fixture: &Fixture, isolation: Isolation, seed: u64, keys: u8, round
         let key = [random.random_range(0..keys)];
         txn.start_statement();
         let outcome = (|| {
-            // READ COMMITTED locks what it is going to write; a snapshot needs no lock.
+            // READ COMMITTED locks the row that it will write; with a snapshot, no lock is needed.
             let row = match isolation {
                 ReadCommitted => get_locked(&mut txn, &fixture.tree, &key)?,
                 _ => get(&mut txn, &fixture.tree, &key),
             };
             let next = number(&row.unwrap()) + 1;
-            // The length varies, so that leaves split and freeze under way.
+            // The length varies, so that leaves split and freeze meanwhile.
             let mut row = next.to_le_bytes().to_vec();
             row.resize(8 + (next % 5) as usize * 300, 7);
             put(&mut txn, &fixture.tree, &key, &row, PutMode::Update)
@@ -88,8 +88,8 @@ fn no_update_is_lost_at_repeatable_read() {
     counters(RepeatableRead);
 }
 
-/// Money moves between accounts; accounts without money are deleted and made again. Every
-/// snapshot sees the same total, by scan and by point reads, in two trees.
+/// Threads move money between accounts. Accounts without money are deleted and made again. Every snapshot sees the
+/// same total, by scan and by point reads, in two trees.
 #[test]
 fn every_snapshot_sees_the_whole_bank() {
     let fixture = Fixture::new();
@@ -187,7 +187,7 @@ fn move_money(fixture: &Fixture, seed: u64, accounts: u8, rounds: u32) {
     }
 }
 
-/// Rows are locked in random order, so deadlocks are many; each is found, and all come through.
+/// Threads lock rows in random order, so there are many deadlocks; each is found, and all threads finish.
 #[test]
 fn random_locks_never_hang() {
     let fixture = Fixture::new();

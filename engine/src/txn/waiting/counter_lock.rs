@@ -1,9 +1,8 @@
-//! The lock of a table's auto-increment counter, for those who want the values of one statement to
-//! follow one another.
+//! The lock of a table's auto-increment counter, for statements whose values must follow one another.
 //!
-//! Nothing needs it to be right: values are taken without any lock. It is a row lock of a row that
-//! no tree has, so that waits for it are fair, seen by deadlock detection, and listed as others are.
-//! Unlike a row's it can be given back before the transaction ends.
+//! Correctness does not need it: values are taken without any lock. It is a row lock of a row that no tree has. So
+//! waits for it are fair, deadlock detection sees them, and lists of locks show it. Unlike a row's lock, it can be
+//! released before the transaction ends.
 
 use crate::error::Result;
 use crate::ids::TreeId;
@@ -12,17 +11,18 @@ use crate::lock::table::LockMode;
 use crate::txn::waiting::row_locks::Conflict;
 use crate::txn::TreeTransaction;
 
-/// Marks the number of a tree to mean its table's counter.
+/// Marks a tree's number as that of its table's counter.
 const COUNTER: u32 = 1 << 31;
 
-/// The tree whose table's counter this "tree" stands for.
+/// The tree whose table's counter `tree` means; `None` if `tree` is a real tree.
 pub fn tree_of_counter(tree: TreeId) -> Option<TreeId> {
     (tree.0 & COUNTER != 0).then_some(TreeId(tree.0 & !COUNTER))
 }
 
 impl TreeTransaction {
-    /// Locks the counter of the table with this clustered tree, waiting as long as allowed. Not
-    /// inside the barrier.
+    /// Locks the counter of the table with this clustered tree, and waits as long as allowed.
+    ///
+    /// Not inside the barrier.
     ///
     /// # Errors
     /// Those of [`TreeTransaction::wait`].
@@ -43,7 +43,7 @@ impl TreeTransaction {
         }
     }
 
-    /// Gives the counter's lock back, if it is held.
+    /// Releases the counter's lock, if it is held.
     pub fn unlock_counter(&mut self, clustered: TreeId) {
         if let Some(me) = &self.running {
             let row = Row::new(TreeId(clustered.0 | COUNTER), &[]);

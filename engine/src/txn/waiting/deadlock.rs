@@ -1,11 +1,10 @@
-//! Deadlocks: found at the moment of waiting, by a walk over who waits for whom.
+//! Deadlocks: a transaction that begins to wait looks for them, by a walk over waiters and their holders.
 //!
-//! Whoever looks stands in the queue already, so the last one to close a circle finds it. Most
-//! waiters are done after one look: where no holder of the row waits itself, there is no circle. The
-//! others look one at a time, and while one does nobody takes a place in a queue: all of a circle
-//! that is found stood at the same moment, and it is found once. The walk goes from a waiter to the
-//! holders of its row. It is linear in the chain: how many others stand in the same queues does not
-//! matter.
+//! The transaction already has its place in the queue, so the last one to close a circle finds the circle. Most
+//! waiters are done after one look: if no holder of the row waits itself, there is no circle. The others look one at
+//! a time. During a look no transaction takes a place in a queue. So all waits of a circle existed at the same
+//! moment, and the circle is found once. The walk goes from a waiter to the holders of its row. Its cost is linear in
+//! the chain; the number of other waiters in the same queues does not matter.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -21,7 +20,8 @@ use crate::txn::transaction_manager::TransactionManager;
 pub(super) struct Circle {
     /// Each waits for the next, and the last for the first.
     pub members: Vec<Arc<RunningTransaction>>,
-    /// One that the program interrupts anyway, or else the one with the least work to lose; among equals the first.
+    /// A member that the program interrupts anyway; otherwise the one with the least work to lose, among equals the
+    /// first.
     pub victim: Arc<RunningTransaction>,
 }
 
@@ -31,7 +31,7 @@ fn find_victim(locks: &LockTable, me: &Arc<RunningTransaction>) -> Option<Arc<Ru
     find_circle(locks, me).map(|circle| circle.victim)
 }
 
-/// A circle of waiters through `me`, who is its first.
+/// Finds a circle of waiters through `me`, which is its first member.
 pub(super) fn find_circle(locks: &LockTable, me: &Arc<RunningTransaction>) -> Option<Circle> {
     let mut visited = HashSet::new();
     let mut path = vec![Step::new(locks, me)];
@@ -62,20 +62,21 @@ pub(super) fn find_circle(locks: &LockTable, me: &Arc<RunningTransaction>) -> Op
     }
 }
 
-/// Whether `who` waits for somebody who waits. If not now, whoever begins to wait later looks
-/// itself, and sees that `who` waits.
+/// Returns whether `who` waits for a transaction that waits itself.
+///
+/// If not, a transaction that begins to wait later looks itself, and sees that `who` waits.
 pub(super) fn may_close_a_circle(locks: &LockTable, who: &Arc<RunningTransaction>) -> bool {
     let mut blockers = Step::new(locks, who).blockers.into_iter();
     blockers.any(|blocker| matches!(blocker.wait_slot.state(), WaitState::Queued(_)))
 }
 
 impl TransactionManager {
-    /// Chooses a victim in every circle of waiters through `who`, and wakes it.
+    /// Chooses a victim in every circle of waiters through `who`, and wakes the victim.
     pub(super) fn break_circles(&self, who: &Arc<RunningTransaction>) {
         let _nobody_else_queues = self.queueing.write();
         let locks = self.locks();
         while let Some(circle) = find_circle(locks, who) {
-            // Before the victim is woken, and goes on to something else.
+            // The report must be made before the victim is woken and does something else.
             let report = self.describe_deadlock(&circle);
             if circle.victim.wait_slot.wake(WaitState::Victim) {
                 self.counters.deadlocks.fetch_add(1, Ordering::Relaxed);
@@ -94,7 +95,7 @@ impl Step {
     fn new(locks: &LockTable, who: &Arc<RunningTransaction>) -> Step {
         let blockers = match who.wait_slot.state() {
             WaitState::Queued(row) => locks.blockers(row, who),
-            // It runs, or it is a victim already and will soon.
+            // It runs, or it is a victim already and runs soon.
             _ => SmallVec::new(),
         };
         Step {
@@ -173,7 +174,7 @@ mod tests {
             wait(&locks, 1, who);
             assert!(find_victim(&locks, who).is_none());
         }
-        // Handed over in the order of arrival.
+        // The row is granted in the order of arrival.
         for pair in many.windows(2) {
             assert_eq!(pair[1].wait_slot.state(), WaitState::Queued(row(1)));
             locks.release(row(1), &pair[0]);

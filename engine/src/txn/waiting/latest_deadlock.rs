@@ -1,7 +1,7 @@
-//! The latest deadlock, kept for whoever wants to know how it came about.
+//! The latest deadlock, kept for reports.
 //!
-//! It is written down by the waiter that closed the circle, before the victim is woken: until then
-//! everybody in the circle stands still, and what each was doing can be asked.
+//! The waiter that closed the circle writes the report before the victim is woken. Until then every member of the
+//! circle waits, so that the statement of each can be asked for.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::txn::inspect::shown_id;
 use crate::txn::transaction_manager::TransactionManager;
 use crate::txn::waiting::deadlock::Circle;
 
-/// How many of a circle are written down.
+/// The most members of a circle that a report lists, apart from the victim.
 const MOST_MEMBERS: usize = 16;
 
 impl TransactionManager {
@@ -22,7 +22,7 @@ impl TransactionManager {
         self.latest_deadlock.lock().clone()
     }
 
-    /// Writes a circle down.
+    /// Makes the report of a circle.
     pub(super) fn describe_deadlock(&self, circle: &Circle) -> DeadlockReport {
         let mut report = DeadlockReport {
             at_us: micros_now(),

@@ -1,4 +1,4 @@
-//! Transactions that wait for each other: for rows, for names, for a counter; deadlocks, and who is told of waits.
+//! Transactions that wait for rows, names and counters; deadlocks; and how the program is told of waits.
 
 mod counter_lock;
 mod deadlock;

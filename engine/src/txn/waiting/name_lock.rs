@@ -1,7 +1,8 @@
-//! Locks of names: of keys of which there need be no record. Guards are such (`session/guard.rs`).
+//! Locks of names, that is, of keys that need not have a record; guards use them (`session/guard.rs`).
 //!
-//! A name has an entry in the lock table, as a row has. Who has very many entries gets ranges instead of further ones,
-//! as for rows. These hold the names between, too, until all names of the tree are given back.
+//! A name has an entry in the lock table, as a row has. A transaction with very many entries gets ranges instead of
+//! further ones, as for rows. These ranges also lock the names between, until the transaction releases all names of
+//! the tree.
 
 use crate::error::Result;
 use crate::ids::TreeId;
@@ -12,9 +13,10 @@ use crate::txn::waiting::row_locks::Conflict;
 use crate::txn::TreeTransaction;
 
 impl TreeTransaction {
-    /// Locks the name of a key of which there need be no record, against others who do; waits as long
-    /// as allowed. It is not the lock of that key's record, which stays when the name is given back. Not inside
-    /// the barrier.
+    /// Locks the name of a key, which need not have a record, against others that lock the name.
+    ///
+    /// Waits as long as allowed. It does not lock the key's record: a lock of that stays when the name is released.
+    /// Not inside the barrier.
     ///
     /// # Errors
     /// Those of [`TreeTransaction::wait`].
@@ -40,8 +42,9 @@ impl TreeTransaction {
         }
     }
 
-    /// Gives a locked name back, or all names of a tree that ranges stand for; unless others wait for it: they get it
-    /// at the end.
+    /// Releases a locked name, or all names of a tree that ranges lock.
+    ///
+    /// If others wait for a name, they get it at the end of this transaction.
     pub fn unlock_name(&mut self, lock: KeyLock) {
         if let Some(running) = &self.running {
             match lock {

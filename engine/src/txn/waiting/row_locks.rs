@@ -1,4 +1,4 @@
-//! Locking rows, and waiting for them.
+//! Locking of rows, and waiting for them.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,15 +19,14 @@ use crate::txn::transaction_manager::Counters;
 use crate::txn::waiting::deadlock::may_close_a_circle;
 use crate::txn::TreeTransaction;
 
-/// What was in the way of a write or a lock: give it to [`TreeTransaction::wait`].
+/// The hindrance of a write or a lock: pass it to [`TreeTransaction::wait`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Conflict {
     row: Row,
     name: RowName,
-    /// The running writer whose version stands in the tree; `None`: the entry in the lock table
-    /// has holders.
+    /// The running writer whose version is in the tree; `None`: the entry in the lock table has holders.
     writer: Option<TxId>,
-    /// Other transactions hold ranges around the row: those that the write or the lock found.
+    /// The write or the lock found other transactions that hold ranges around the row.
     ranges: bool,
     mode: LockMode,
 }
@@ -63,14 +62,16 @@ impl Conflict {
         }
     }
 
-    /// The same about a name that is no row's.
+    /// Returns the same conflict for a name that is not a row's.
     pub(super) fn of_name(self, row: Row) -> Self {
         Conflict { row, ..self }
     }
 }
 
-/// A place in a row's queue of which others are being told. Where what they do panics it is left: nobody would take
-/// the row that is granted there.
+/// A place in a row's queue while the program is told of the wait.
+///
+/// If the program's code panics, the place is left: otherwise the row could be granted to a transaction that does not
+/// take it.
 struct Queued<'a> {
     locks: &'a LockTable,
     row: Row,
@@ -90,16 +91,16 @@ impl Drop for Queued<'_> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum LockRow {
-    /// Locked (also where there is no such row: nobody else can insert it then).
+    /// Locked (also if there is no such row: then no other transaction can insert it).
     Done,
-    /// Another transaction holds the row: [`TreeTransaction::wait`], and try again.
+    /// Another transaction holds the row: call [`TreeTransaction::wait`], and try again.
     Conflict(Conflict),
     /// The row was changed after this transaction's snapshot (never under READ COMMITTED).
     Changed,
 }
 
 impl TreeTransaction {
-    /// Locks a row, waiting as long as allowed. Not inside the barrier.
+    /// Locks a row, and waits as long as allowed. Not inside the barrier.
     ///
     /// # Errors
     /// Those of [`TreeTransaction::wait`]; [`Error::WriteConflict`] when the row was changed after
@@ -108,8 +109,8 @@ impl TreeTransaction {
         self.lock_row_or_skip(tree, key, mode, false).map(|_| ())
     }
 
-    /// As [`TreeTransaction::lock_row`]; with `skip` it gives false rather than wait, and for a row that
-    /// was changed after this transaction's snapshot.
+    /// Like [`TreeTransaction::lock_row`]; with `skip` it returns false rather than wait, and for a row changed after
+    /// the snapshot.
     ///
     /// # Errors
     /// As [`TreeTransaction::lock_row`].
@@ -131,7 +132,7 @@ impl TreeTransaction {
         }
     }
 
-    /// Waits for a row that is to be locked: whoever ends may make this transaction its holder.
+    /// Waits for a row that is to be locked; the transaction that ends may make this one its holder.
     fn wait_for_row(&mut self, conflict: &Conflict) -> Result<()> {
         let (transactions, row) = (self.transactions.clone(), conflict.row);
         let me = self.running().clone();
@@ -143,19 +144,20 @@ impl TreeTransaction {
         Ok(())
     }
 
-    /// From here on only locks that are taken anew can be given back by [`TreeTransaction::unlock_new`].
+    /// Begins a statement's locking: [`TreeTransaction::unlock_new`] gives back only locks taken after this call.
     pub fn begin_locking(&mut self) {
         self.new_lock = None;
     }
 
-    /// How often rows were locked, or found locked, so far.
+    /// The number of requests to lock a row so far, including those for rows that were already locked.
     pub fn lock_requests(&self) -> u64 {
         self.lock_requests
     }
 
-    /// Gives back the row locked last, if it was locked since [`TreeTransaction::begin_locking`] and this
-    /// transaction had held nothing of it before: those who wait for it get it. For rows that have
-    /// not been written since.
+    /// Releases the row locked last, and lets its waiters have it.
+    ///
+    /// Has no effect unless the row was locked since [`TreeTransaction::begin_locking`], and this transaction held
+    /// nothing of it before. For rows that have not been written since.
     pub fn unlock_new(&mut self) {
         if let (Some(row), Some(me)) = (self.new_lock.take(), &self.running) {
             self.unescalated = None;
@@ -163,8 +165,9 @@ impl TreeTransaction {
         }
     }
 
-    /// As [`TreeTransaction::lock_row`], also where the row was changed after this transaction's snapshot:
-    /// for whoever looks at the newest rows.
+    /// Like [`TreeTransaction::lock_row`], but also locks a row changed after this transaction's snapshot.
+    ///
+    /// For readers of the newest rows.
     ///
     /// # Errors
     /// Those of [`TreeTransaction::wait`].
@@ -177,7 +180,7 @@ impl TreeTransaction {
         }
     }
 
-    /// Locks a row if that needs no waiting. The lock stays until the transaction ends.
+    /// Locks a row if that needs no wait; the lock stays until the transaction ends.
     ///
     /// # Errors
     /// I/O errors; [`Error::Internal`] for damaged records.
@@ -186,7 +189,7 @@ impl TreeTransaction {
         self.try_lock_seen(tree, key, mode, view)
     }
 
-    /// As [`TreeTransaction::try_lock_row`], where `view` must see the row's newest version.
+    /// Like [`TreeTransaction::try_lock_row`]; `view` must see the row's newest version.
     fn try_lock_seen(
         &mut self,
         tree: &Tree,
@@ -256,7 +259,7 @@ impl TreeTransaction {
                 self.new_lock = Some(row);
                 true
             }
-            // It was granted while this transaction waited for it.
+            // Another transaction granted it while this one waited for it.
             Some(Taken::Before) => {
                 let new = self.new_lock;
                 new.is_some_and(|new| new == Row::new(tree.id(), key))
@@ -273,17 +276,17 @@ impl TreeTransaction {
         outcome
     }
 
-    /// The row locked last stays locked now, and needs no entry where there are many.
+    /// Replaces the entry of the row locked last by a range if there are many entries; the row stays locked.
     fn escalate_last(&mut self) {
         if let (Some((tree, key)), Some(me)) = (self.unescalated.take(), &self.running) {
             self.transactions.locks().escalate(tree, &key, me);
         }
     }
 
-    /// The payload of a record once no other transaction is writing it, waiting as long as allowed;
-    /// `None`: no row. It stays so where the transaction holds a range around the key. Not inside
-    /// the barrier. With `skip`, a record that would have to be waited for counts as none. `buf` takes
-    /// the payload.
+    /// Returns the payload of a record that no other transaction is writing; `None` if there is no row.
+    ///
+    /// Waits as long as allowed. With `skip`, a record for which it would have to wait counts as no row. The payload
+    /// stays valid if the transaction holds a range around the key. `buf` takes the payload. Not inside the barrier.
     ///
     /// # Errors
     /// Those of [`TreeTransaction::wait`], and of reading.
@@ -313,7 +316,7 @@ impl TreeTransaction {
                     }
                     _ if header.deleted => Ok(None),
                     _ => {
-                        // An empty payload is a row too.
+                        // A 0 marks a row, because a row's payload may be empty.
                         buf.push(0);
                         buf.extend_from_slice(payload);
                         Ok(None)
@@ -328,8 +331,9 @@ impl TreeTransaction {
         }
     }
 
-    /// How long may be waited for a row of a tree. The program is asked each time: a statement may call others, with
-    /// limits of their own.
+    /// Returns how long this transaction may wait for a row of a tree.
+    ///
+    /// It asks the program each time, because a statement may call others that have their own limits.
     fn may_wait(&self, tree: TreeId) -> Result<Duration> {
         let session = self.slot.owner().session.load(Ordering::Relaxed);
         let mut waiting = self.transactions.sessions.waiting(session);
@@ -345,14 +349,16 @@ impl TreeTransaction {
         Ok(waiting.limit.unwrap_or(self.lock_wait_timeout))
     }
 
-    /// Waits until what was in the way may be gone; then try again from the top. Not inside the
-    /// barrier. First come, first served: whoever is woken holds the row's place against newcomers.
+    /// Waits until the hindrance may be gone; then the caller tries again from the top.
+    ///
+    /// Not inside the barrier. The queue is first come, first served: a woken transaction holds the row, so newcomers
+    /// can't overtake it.
     ///
     /// # Errors
     /// [`Error::Deadlock`]: this transaction was chosen to break a circle, and can only be rolled back.
-    /// [`Error::LockWaitTimeout`] after the limit; [`Error::LockNotAvailable`] at once where the
-    /// limit is zero; [`Error::RowChanged`] at once in a tree whose locking is optimistic, unless the
-    /// session waits there too ([`crate::Waiting`]); [`Error::Interrupted`] when killed.
+    /// [`Error::LockWaitTimeout`] after the limit; [`Error::LockNotAvailable`] at once where the limit is zero;
+    /// [`Error::RowChanged`] at once in a tree whose locking is optimistic, unless the session waits there too
+    /// ([`crate::Waiting`]); [`Error::Interrupted`] when killed.
     pub fn wait(&mut self, conflict: &Conflict) -> Result<()> {
         self.waits += 1;
         let transactions = self.transactions.clone();
@@ -391,8 +397,8 @@ impl TreeTransaction {
             me: &me,
         };
         transactions.tell_waits(row, &me, outcome == Enqueued::WaitingWithHolder);
-        // Others that wait for the row now wait for the holders that came with this waiter: a
-        // circle can close that does not go through it.
+        // Earlier waiters for the row now also wait for the holders that this request made. That can close a circle
+        // that does not go through this transaction.
         let entered = holders.iter().map(|(holder, _)| holder);
         let entered = entered.filter(|_| conflict.ranges);
         for start in std::iter::once(&me).chain(&writer).chain(entered) {

@@ -1,4 +1,4 @@
-//! The program is told which of its sessions waits for which.
+//! Tells the program which of its sessions waits for which.
 
 use std::sync::Arc;
 
@@ -10,14 +10,15 @@ use crate::sync::atomic::Ordering;
 use crate::txn::transaction_manager::TransactionManager;
 
 impl TransactionManager {
-    /// What [`crate::Transaction::set_session`] said, or 0.
+    /// The number from [`crate::Transaction::set_session`], or 0.
     pub(super) fn session_of(&self, who: &RunningTransaction) -> u64 {
         let owner = self.snapshots().owner(who.wait_slot.snapshot_slot());
         owner.map_or(0, |owner| owner.session.load(Ordering::Relaxed))
     }
 
-    /// Tells the program who waits for whom since `me` has its place in the queue of `row`; `with_holder`: others that
-    /// wait there have another holder before them since.
+    /// Tells the program of the waits that exist since `me` has its place in the queue of `row`.
+    ///
+    /// `with_holder`: the request of `me` made a holder for which earlier waiters wait, too.
     pub(super) fn tell_waits(&self, row: Row, me: &Arc<RunningTransaction>, with_holder: bool) {
         let Some(sessions) = self.sessions.get() else {
             return;

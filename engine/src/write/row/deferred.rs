@@ -1,14 +1,14 @@
-//! Index entries of a bulk insert: deferred, and put into their indexes in the order of their keys.
+//! Deferred index entries of a bulk insert, which it inserts later in the order of their keys.
 //!
-//! Rows come in any order of a secondary key. Put in at once, each entry would be a search of its own, in a
-//! leaf that is seldom at hand, and leaves that are split in the middle would stay half empty. In the
-//! order of the keys one leaf is filled after the other.
+//! Rows come in any order of a secondary key. Entries inserted at once would each need a search of its own, in a leaf
+//! that is seldom in the processor's cache or in memory. Leaves that split in the middle would stay half empty. In the
+//! order of the keys, the inserts fill one leaf after the other.
 //!
-//! Nobody can tell the difference. Others see no row of the transaction before its commit. A checkpoint may
-//! hold rows without their entries, but recovery rolls back what was running then, and makes what
-//! committed later again from the log, which has rows alone: their entries come with them. Commit puts the
-//! entries in first, and so does whatever of the transaction reads the table. Entries of unique indexes are
-//! not deferred: a row must be refused when it comes.
+//! The delay is invisible. Others see no row of the transaction before its commit. A checkpoint may hold rows without
+//! their entries; but recovery rolls back transactions that were running then, and repeats committed ones from the log.
+//! The log has only rows: recovery makes their entries with them. A commit inserts the entries first, and so does any
+//! operation of the transaction that reads the table. Entries of unique indexes are not deferred: an insert must refuse
+//! a duplicate at once.
 
 use std::sync::Arc;
 
@@ -23,13 +23,14 @@ use crate::table::open_table::{Table, TableTrees};
 use crate::write::row::operation::Entries;
 
 impl Transaction {
-    /// Begins a bulk insert into a table: entries of indexes that are not unique are deferred, and put
-    /// in in the order of their keys, which takes less time and leaves smaller indexes. They are put in
-    /// by [`Transaction::end_bulk_insert`], and before that by a commit, by whatever reads or changes
-    /// rows of the table, by a savepoint, and when those of all transactions take an eighth of the
-    /// pool's size, in memory beside the pool.
+    /// Begins a bulk insert into a table: defers the entries of non-unique indexes.
+    ///
+    /// They are inserted later in the order of their keys, which takes less time and makes smaller indexes.
+    /// [`Transaction::end_bulk_insert`] inserts them. Before that, a commit does, any operation that reads or changes
+    /// rows of the table, and a savepoint; also an insert when the deferred entries of all transactions take more than
+    /// an eighth of the pool's size. They take memory beside the pool.
     pub fn begin_bulk_insert(&mut self, table: &Arc<Table>) {
-        // A table of another database is refused by the inserts.
+        // The inserts refuse a table of another database.
         if self.deferred_of(table).is_some() || self.check_is_of(table).is_err() {
             return;
         }
@@ -39,9 +40,10 @@ impl Transaction {
     /// Ends the bulk inserts into all tables.
     ///
     /// # Errors
-    /// Those of writing pages and of waiting for locks; [`crate::Error::Interrupted`] when killed. What is still
-    /// deferred then goes in at the next occasion, unless the transaction goes back to before the bulk insert.
-    /// [`crate::Error::Deadlock`] and [`crate::Error::WriteConflict`], where one came before.
+    /// Those of writing pages and of waiting for locks; [`crate::Error::Interrupted`] when killed. The remaining
+    /// entries stay deferred until the next operation that needs them, or until the transaction goes back to before the
+    /// bulk insert. [`crate::Error::Deadlock`], [`crate::Error::WriteConflict`] and [`crate::Error::LogLimit`], if one
+    /// came before.
     pub fn end_bulk_insert(&mut self) -> Result<()> {
         self.put_deferred(None)?;
         self.deferred.clear();
@@ -53,8 +55,9 @@ impl Transaction {
         self.deferred.iter().position(of)
     }
 
-    /// Where too much is deferred for another row of a table, puts it in: before anything of that row
-    /// is done, for it stays when the row is taken back.
+    /// Inserts the deferred entries if they take too much memory for another row of the table.
+    ///
+    /// Must be called before any work for that row: the entries stay if the row is undone.
     #[inline]
     pub(super) fn make_room_for_deferred(&mut self, table: &Table) -> Result<()> {
         match self.deferred_of(table) {
@@ -68,8 +71,9 @@ impl Transaction {
         self.deferred_of(table).is_some()
     }
 
-    /// Inserts the row of `s.key`, whose payload is in `s`. What is deferred is no more than may be:
-    /// [`Transaction::make_room_for_deferred`] was called before.
+    /// Inserts the row of `s.key`, whose payload is in `s`.
+    ///
+    /// The caller has called [`Transaction::make_room_for_deferred`] before.
     pub(super) fn insert_encoded(
         &mut self,
         table: &Table,
@@ -94,16 +98,16 @@ impl Transaction {
         result
     }
 
-    /// Puts in what is deferred, of one table or of all.
+    /// Inserts the deferred entries of one table or of all.
     #[cold]
     pub(crate) fn put_deferred(&mut self, of: Option<&Table>) -> Result<()> {
-        // Nothing is sorted in vain, and an optimistic table makes no other error of it.
+        // Check first: this saves the sort, and an optimistic table can't turn the error into another one.
         if let Some(error) = self.must_roll_back() {
             return Err(error.clone());
         }
         self.check_entries()?;
         let mut all = std::mem::take(&mut self.deferred);
-        // A panic of who is told of a wait takes them along.
+        // The embedding program's code, which is told of waits, may panic: the entries are then lost with `all`.
         let result = self.whole_or_unwound(|txn| {
             all.iter_mut()
                 .filter(|deferred| of.is_none_or(|table| table.id() == deferred.table.id()))
@@ -113,14 +117,14 @@ impl Transaction {
         result
     }
 
-    /// Forgets what is deferred: the rows are undone.
+    /// Drops the deferred entries of rows that were undone.
     pub(crate) fn forget_deferred(&mut self) {
         for deferred in &mut self.deferred {
             deferred.forget();
         }
     }
 
-    /// As [`Transaction::forget_deferred`], for a table that is gone.
+    /// As [`Transaction::forget_deferred`], for a dropped table.
     pub(crate) fn forget_deferred_of(&mut self, table: TableId) {
         for deferred in self.deferred.iter_mut().filter(|d| d.table.id() == table) {
             deferred.forget();

@@ -1,9 +1,9 @@
-//! Filling a table of one session while it is made.
+//! Filling a table of one session while it is created.
 //!
-//! The rows with which a table comes to be are part of its creation: a rollback of the transaction in which
-//! that happens takes away neither. Nobody else sees the table, so its rows need no versions; it does not
-//! outlive the process, so the log has none of its rows, neither these nor later ones. Who does not get to
-//! the end drops the table, so nothing need be undone.
+//! The rows that a table is created with are part of its creation: a rollback of the transaction undoes neither. No
+//! other session sees the table, so its rows need no versions. It does not outlive the process, so the log has none of
+//! its rows, neither these nor later ones. A session that can't finish the fill drops the table, so no change needs
+//! undo.
 
 use crate::error::{Error, Result};
 use crate::ids::TableId;
@@ -16,10 +16,12 @@ use crate::table::replay;
 use crate::write::row::write_payload;
 
 impl Transaction {
-    /// From here on rows that are inserted into a table that one session has for itself
-    /// ([`crate::TableOptions::of_one_session`]), and that was made just now, are part of it, and stay
-    /// whatever becomes of the transaction: until [`Transaction::end_fill`], an update or a delete in the
-    /// table, or the end of the transaction. A table that could not be filled is to be dropped.
+    /// Makes rows that are inserted into a new table of one session part of the table, whatever becomes of the
+    /// transaction.
+    ///
+    /// This lasts until [`Transaction::end_fill`], an update or a delete in the table, or the end of the transaction.
+    /// For tables of one session only ([`crate::TableOptions::of_one_session`]), just created. The caller must drop a
+    /// table that it could not fill.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a table of many sessions, or of another database.
@@ -36,12 +38,12 @@ impl Transaction {
         Ok(())
     }
 
-    /// Rows that are inserted are the transaction's again.
+    /// From here on, inserted rows belong to the transaction again.
     pub fn end_fill(&mut self) {
         self.filling = TableId(0);
     }
 
-    /// Inserts a row into the table that is being filled.
+    /// Inserts a row into the table that is filled.
     #[cold]
     pub(super) fn fill(
         &mut self,

@@ -11,21 +11,21 @@ use crate::table::open_table::{Table, TableTrees};
 use crate::tree::Tree;
 use crate::txn::{self, BarrierGuard, Conflict, Delete, Put, PutMode};
 
-/// How far an operation came.
+/// How an operation inside the barrier ended.
 pub(super) enum Step {
     Done,
     Wait(Conflict),
 }
 
-/// Which index entries of a row an operation inserts.
+/// The index entries of a row that an operation inserts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Entries {
     All,
-    /// Those of unique indexes: the others are deferred.
+    /// Those of unique indexes; the others are deferred.
     OfUnique,
 }
 
-/// One operation's environment.
+/// The context of one operation.
 pub(super) struct RowOperation<'a> {
     pub txn: &'a mut txn::TreeTransaction,
     pub inside: &'a BarrierGuard<'a>,
@@ -33,7 +33,7 @@ pub(super) struct RowOperation<'a> {
     pub trees: &'a TableTrees,
 }
 
-/// A row's values, of one whose keys are to be found.
+/// A row's values, for making its keys.
 pub(super) type Row<'a> = SmallVec<[Value<'a>; 16]>;
 
 pub(super) fn no_row() -> Error {
@@ -137,7 +137,7 @@ impl RowOperation<'_> {
         }
     }
 
-    /// Inserts an entry of an index that is not unique, of a row that this transaction has inserted.
+    /// Inserts an entry of a non-unique index, for a row that this transaction has inserted.
     pub fn insert_entry(&mut self, index: usize, key: &[u8], payload: &[u8]) -> Result<Step> {
         self.put_entry(index, (key, payload), PutMode::Insert, &mut Vec::new())
     }
@@ -151,8 +151,10 @@ impl RowOperation<'_> {
         }
     }
 
-    /// Replaces the row of `s.key` by `row`, of the same key. Without `old_row` it is taken from
-    /// the tree, and has nothing outside. `goes`: values that no longer belong to the row.
+    /// Replaces the row of `s.key` by `row`, which has the same key.
+    ///
+    /// Without `old_row`, reads the old row from the tree; it then has no values outside. `goes`: values that no longer
+    /// belong to the row.
     pub fn update(
         &mut self,
         row: &[Value<'_>],
@@ -202,7 +204,7 @@ impl RowOperation<'_> {
             s.entry.encode(self.table, index, row, &s.key)?;
             if s.old_entry.key != s.entry.key {
                 let tree = &self.trees.indexes[n];
-                // In this order: whoever copies a leaf between the two finds an entry of the row.
+                // In this order: a reader that copies a leaf between the two finds an entry of the row.
                 return_on_conflict!(self.put_entry(
                     n + 1,
                     s.entry.both(),
@@ -224,7 +226,7 @@ impl RowOperation<'_> {
         Ok(Step::Done)
     }
 
-    /// Values that a committed row version no longer refers to.
+    /// Has purge free values that the new row version does not refer to.
     fn free_on_purge(&mut self, values: &[LargeRef]) -> Result<()> {
         if let (Some(tree), false) = (&self.trees.large, values.is_empty()) {
             for &value in values {

@@ -1,7 +1,7 @@
 use super::*;
 use crate::results::sample;
 
-/// The sample's matrix (two queries at 1 and 4 threads), every engine's three runs around a figure.
+/// Lines of the sample's matrix (two queries at 1 and 4 threads), with three runs of every engine near its figure.
 fn lines(figures: &[(Engine, [f64; 4])]) -> Vec<Line> {
     let mut header = sample::header();
     header.settings.engines = figures.iter().map(|(engine, _)| *engine).collect();
@@ -46,7 +46,7 @@ fn thresholds_that_are_reached_exactly_hold() {
     let (found, told) = verdict(&lines, thresholds);
     assert!(found.held(), "{told}");
     assert_eq!((found.below.len(), found.compared), (0, 4));
-    // 1.1 × 2.2 × 2 × 4 = 19.36, whose fourth root is 2.098
+    // The fourth root of 1.1 × 2.2 × 2 × 4 = 19.36 is 2.098.
     assert!(
         told.starts_with(
             "held: Peregrine, 4 cells beside InnoDB: geometric mean 2.10 (2 required)"
@@ -137,7 +137,7 @@ fn what_was_not_measured_or_wrong_does_not_hold() {
         matches!(line, Line::Run(found) if found.engine == engine && found.run == run
             && found.query == "READ_FTS" && found.threads == 4)
     };
-    // One run less than there should be, of either side.
+    // One run fewer than required, on either side.
     for engine in [Engine::InnoDb, Engine::Peregrine] {
         let mut some = all.clone();
         some.retain(|line| !of(line, engine, 3));
@@ -163,7 +163,7 @@ fn what_was_not_measured_or_wrong_does_not_hold() {
         told.contains("void, 3 wrong, 0 failed: a value is off"),
         "{told}"
     );
-    // An engine that is not there at all, and a query.
+    // An engine that is missing completely, and a query.
     let (found, told) = verdict(&all, "best_of = [\"aria\"]");
     assert!(!found.held());
     assert_eq!(found.missing.len(), 4, "{told}");

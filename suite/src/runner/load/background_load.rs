@@ -1,8 +1,8 @@
-//! Transactions beside the measured ones: at a fixed rate, on sessions of their own.
+//! Background load: transactions at a fixed rate, on sessions of their own, while others are measured.
 //!
-//! Every engine gets the same load by the clock, however fast it is: each session has its times, evenly
-//! apart, and waits for the next one when it is done. One that comes late begins at once, and leaves out
-//! what it has missed meanwhile except for one, so that a slow engine isn't flooded afterwards.
+//! Every engine gets the same load by the clock, however fast it is. Each session has its own due times, at even
+//! intervals, and waits for the next one. A session that is late begins at once. It skips the times that it has missed
+//! except the last, so that a slow engine isn't flooded afterwards.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,26 +13,26 @@ use crate::engines::{placement, Session};
 use crate::error::Result;
 use crate::workload::{Beside, Client, Workload};
 
-/// What ran beside something.
+/// The background load that ran during some work.
 #[derive(Debug, Default)]
 pub struct Ran {
-    /// By the number of a transaction: how many were done.
+    /// For each transaction, by its number: how often it was done.
     pub done: BTreeMap<usize, u64>,
-    /// Their errors, wrong answers and conflicts.
+    /// Its errors, wrong answers and conflicts.
     pub tally: Tally,
 }
 
-/// How many sessions the transactions beside need.
+/// The number of sessions that the background load needs.
 #[must_use]
 pub fn sessions(workload: &Workload) -> usize {
     let running = workload.running_beside();
     running.iter().map(|(_, how)| how.sessions as usize).sum()
 }
 
-/// Does `work` while the workload's transactions beside run on `sessions`, as many as [`sessions`] says.
+/// Does `work` while the workload's background load runs on `sessions`; their number is that of [`sessions`].
 ///
 /// # Errors
-/// Those of `work`, or when a session can't be made ready.
+/// The errors of `work`, or when a session can't be prepared.
 pub fn during<T>(
     sessions: &mut [Box<dyn Session>],
     question: &Question<'_>,
@@ -87,7 +87,7 @@ pub fn during<T>(
     Ok((worked?, ran))
 }
 
-/// The times at which a session begins its transactions.
+/// The due times of a session's transactions.
 #[derive(Debug, Clone, Copy)]
 struct Times {
     due: Instant,
@@ -95,7 +95,7 @@ struct Times {
 }
 
 impl Times {
-    /// Those of the session of this number; all sessions together go at the rate, in turns.
+    /// Creates the due times of the session with this number; the sessions take turns, and together keep the rate.
     fn new(begun: Instant, how: Beside, number: u32) -> Self {
         let apart_all = Duration::from_secs(1) / how.rate.max(1);
         Self {
@@ -104,7 +104,7 @@ impl Times {
         }
     }
 
-    /// The next time, when it is `now`: of those that have passed meanwhile only the last counts.
+    /// Sets the next due time, when it is `now`: skips missed times except the last.
     fn next(&mut self, now: Instant) {
         self.due += self.apart;
         let late = now.saturating_duration_since(self.due).as_nanos();
@@ -142,7 +142,7 @@ fn run(
     tally
 }
 
-/// Waits until a transaction is due; `false` when all is over before.
+/// Waits until a transaction is due; returns `false` when the work ends before that.
 fn wait_for(due: Instant, over: &AtomicBool) -> bool {
     loop {
         let left = due.saturating_duration_since(Instant::now());
@@ -156,8 +156,7 @@ fn wait_for(due: Instant, over: &AtomicBool) -> bool {
     }
 }
 
-/// The stream of a session's random numbers: none that a measured client has, and the same for every
-/// engine.
+/// The stream of a session's random numbers: different from those of measured clients, and the same for every engine.
 fn stream(question: &Question<'_>, transaction: usize, number: u32) -> u64 {
     let transaction = 0x8000 | transaction as u64;
     (transaction << 48) | (u64::from(question.run) << 16) | u64::from(number)
@@ -172,7 +171,7 @@ mod tests {
     use crate::normal::Generator;
     use crate::workload::Counters;
 
-    /// Runs the toggles of `normal` on so many sessions, at that rate, until `work` returns.
+    /// Runs the toggles of `normal` on this many sessions at this rate, until `work` returns.
     fn beside<T>(
         writers: i64,
         writes: i64,
@@ -208,7 +207,7 @@ mod tests {
             Ok(())
         })
         .expect("done");
-        // However slow the machine: not more than the schedule has, and each session's first at least.
+        // Even on a slow machine: no more than the schedule has, and at least the first of each session.
         let most = begun.elapsed().as_millis() + 3;
         let done: u64 = ran.done.values().sum();
         assert!((3..=most).contains(&u128::from(done)), "{done} of {most}");

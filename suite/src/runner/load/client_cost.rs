@@ -1,5 +1,7 @@
-//! What clients cost by themselves: the cells of results are run again on the null target, and their rates
-//! put beside those that servers had there. A client that were slow would make servers look alike.
+//! The cost of the clients themselves.
+//!
+//! The cells of some results run again on the null target, and the report compares their rates with the servers' rates.
+//! Slow clients would make all servers look alike.
 
 use std::fmt;
 use std::sync::atomic::AtomicBool;
@@ -24,25 +26,27 @@ use crate::workload::Counters;
 /// The clients' own cost in the cells of some results.
 #[derive(Debug)]
 pub struct Costs {
-    /// Every cell that a server was measured in.
+    /// Every cell in which a server was measured.
     pub cells: Vec<Cost>,
-    /// How many times the rate of the fastest server there must be.
+    /// The minimum ratio of the clients' rate to that of the fastest server.
     pub minimum: f64,
 }
 
-/// The clients' own cost in a cell. Rates are statements a second, of all clients together.
+/// The clients' own cost in a cell.
+///
+/// Rates are statements a second, of all clients together.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cost {
     /// The cell.
     pub group: Group,
-    /// The fastest engine there, and its best run.
+    /// The fastest engine in the cell, and the rate of its best run.
     pub fastest: (Engine, f64),
-    /// The clients by themselves.
+    /// The clients' rate on the null target.
     pub alone: f64,
 }
 
 impl Cost {
-    /// How many times the fastest server's rate that is.
+    /// The ratio of the clients' rate to the fastest server's rate.
     #[must_use]
     pub fn times(&self) -> f64 {
         arithmetic::ratio(self.alone, self.fastest.1).unwrap_or(0.0)
@@ -50,8 +54,9 @@ impl Cost {
 }
 
 impl Costs {
-    /// Runs every cell of `lines` for `time` on the null target. What is done once a run is left out: its
-    /// clients are hardly asked for speed.
+    /// Runs every cell of `lines` for `time` on the null target.
+    ///
+    /// Leaves out workloads whose transactions run once in each run, because there the clients' speed hardly matters.
     ///
     /// # Errors
     /// When the lines have no header; [`SuiteError::Interrupted`] when `stop` was set.
@@ -111,7 +116,7 @@ impl Costs {
         self.cells.iter().max_by(by_rate)
     }
 
-    /// Whether the clients by themselves are fast enough where a server was fastest.
+    /// Returns whether the clients are fast enough for the cell in which a server was fastest.
     #[must_use]
     pub fn held(&self) -> bool {
         self.fastest()
@@ -119,7 +124,7 @@ impl Costs {
     }
 }
 
-/// Statements a second of clients on the null target.
+/// Statements a second of the clients on the null target.
 fn alone(question: &Question<'_>, threads: u32, time: Duration, stop: &AtomicBool) -> Result<f64> {
     let sessions: Result<Vec<Box<dyn Session>>> = (0..threads).map(|_| Null.connect()).collect();
     let mut sessions = sessions?;
@@ -136,7 +141,7 @@ fn alone(question: &Question<'_>, threads: u32, time: Duration, stop: &AtomicBoo
     Ok(arithmetic::ratio(statements, measured.time.as_secs_f64()).unwrap_or(0.0))
 }
 
-/// The best valid run of a cell, of those on a server.
+/// Returns the best valid run of a cell on a server.
 fn fastest(lines: &[Line], group: &Group) -> Option<(Engine, f64)> {
     let rate = |run: &Run| arithmetic::ratio(run.statements as f64, run.seconds);
     let runs = lines.iter().filter_map(|line| match line {
@@ -150,7 +155,7 @@ fn fastest(lines: &[Line], group: &Group) -> Option<(Engine, f64)> {
     runs.max_by(|a, b| a.1.total_cmp(&b.1))
 }
 
-/// A table of the cells, and one line.
+/// Prints a table of the cells and a summary line.
 impl fmt::Display for Costs {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut table = Table::new();
@@ -202,7 +207,7 @@ mod tests {
             (Engine::Peregrine, "READ_PK_POINT", 80, 0),
             (Engine::Peregrine, "READ_PK_POINT", 900, 1),
             (Engine::InnoDb, "READ_FTS", 3, 0),
-            // It has no server, and asks for more than any.
+            // An embedded store needs no server, and is faster than any server.
             (Engine::Embedded(Embedded::Lmdb), "READ_FTS", 90_000, 0),
         ];
         for (place, (engine, query, statements, wrong)) in cells.into_iter().enumerate() {

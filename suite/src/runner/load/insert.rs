@@ -1,4 +1,4 @@
-//! Filling a table by `INSERT` of many rows at a time, as a dump does.
+//! Fills a table by `INSERT` of many rows at a time, as a dump does.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -10,14 +10,17 @@ use mysql::prelude::Queryable;
 use crate::error::{PathContext, Result, SuiteError};
 use crate::workload::Table;
 
-/// The most rows of a statement.
+/// The maximum number of rows in a statement.
 const MOST_ROWS: usize = 1_000;
 
-/// A statement that has become so long takes no further row: far below what servers accept at least.
+/// A statement of at least this many bytes takes no further row.
+///
+/// Servers accept much longer ones.
 const LONG_ENOUGH: usize = 512 << 10;
 
-/// Inserts the rows of `file`, which are those of `LOAD DATA`, in their order; every statement is
-/// committed by itself. Returns how long the statements took; making them is not counted.
+/// Inserts the rows of `file`, the file for `LOAD DATA`, in their order, and commits each statement by itself.
+///
+/// Returns the time that the statements took, without the time to build them.
 ///
 /// # Errors
 /// When the file can't be read or a statement fails.
@@ -65,7 +68,9 @@ fn head(table: &Table) -> String {
     format!("INSERT INTO {}{columns} VALUES ", table.name)
 }
 
-/// Adds a line of a data file as a row. What is escaped there by a backslash is so in a string of SQL.
+/// Adds a line of a data file as a row.
+///
+/// Its backslash escapes mean the same in an SQL string.
 fn add_row(line: &str, statement: &mut String) {
     for (place, field) in line.split('\t').enumerate() {
         statement.push(if place == 0 { '(' } else { ',' });

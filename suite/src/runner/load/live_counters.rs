@@ -1,14 +1,13 @@
-//! What clients have done so far, seen while they run: for whoever looks on, and to tell when a warm-up is
-//! steady.
+//! The counts of clients while they run, for progress and for the end of a warm-up at a steady rate.
 //!
-//! Each client counts for itself on a cache line of its own, so that being watched costs it two stores.
+//! Each client counts on a cache line of its own, so that a count costs it two stores.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::arithmetic;
 
-/// What one client has done so far.
+/// The counts of one client.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct Counter {
@@ -17,7 +16,9 @@ pub struct Counter {
 }
 
 impl Counter {
-    /// One more is done, which took so many microseconds. Only the client itself counts here.
+    /// Counts a transaction that took this many microseconds.
+    ///
+    /// Only the client itself calls it, so plain loads and stores are enough.
     pub fn count(&self, micros: u64) {
         let add = |to: &AtomicU64, more: u64| {
             let so_far = to.load(Ordering::Relaxed);
@@ -28,19 +29,19 @@ impl Counter {
     }
 }
 
-/// What all clients have done up to a moment.
+/// The counts of all clients at a moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Glance {
-    /// Since they began.
+    /// The time since the clients began.
     pub elapsed: Duration,
     /// Transactions done.
     pub done: u64,
-    /// Their latencies together, in microseconds.
+    /// The sum of their latencies, in microseconds.
     pub micros: u64,
 }
 
 impl Glance {
-    /// What `counters` say after so long.
+    /// Sums the counters after this time.
     #[must_use]
     pub fn at(elapsed: Duration, counters: &[Counter]) -> Self {
         let sum = |of: fn(&Counter) -> &AtomicU64| {
@@ -54,14 +55,14 @@ impl Glance {
         }
     }
 
-    /// Transactions a second since an earlier look.
+    /// Transactions a second since an earlier glance.
     #[must_use]
     pub fn rate_since(&self, before: &Self) -> Option<f64> {
         let time = self.elapsed.checked_sub(before.elapsed)?.as_secs_f64();
         arithmetic::ratio(self.done.wrapping_sub(before.done) as f64, time)
     }
 
-    /// Their mean latency, in microseconds; `None` when none was done.
+    /// Their mean latency since an earlier glance, in microseconds; `None` when none was done.
     #[must_use]
     pub fn latency_since(&self, before: &Self) -> Option<f64> {
         let done = self.done.wrapping_sub(before.done);
@@ -69,13 +70,14 @@ impl Glance {
     }
 }
 
-/// How long a window is in which the rate is looked at.
+/// The length of a window over which the rate is taken.
 const WINDOW: Duration = Duration::from_secs(1);
-/// How many windows are compared.
+/// The number of windows that are compared.
 const WINDOWS: usize = 3;
 
-/// Tells when the rate has become steady: that of the last three seconds, each by itself, differs by no
-/// more than some percent of the highest.
+/// Tests whether the rate is steady.
+///
+/// It is if the rates of the last three windows of a second differ by no more than some percent of the highest.
 #[derive(Debug, Clone)]
 pub struct Steadiness {
     /// Percent.
@@ -85,7 +87,7 @@ pub struct Steadiness {
 }
 
 impl Steadiness {
-    /// Steady means: within so many percent.
+    /// Makes a test that accepts differences of this many percent.
     #[must_use]
     pub fn within(percent: f64) -> Self {
         Self {
@@ -95,7 +97,7 @@ impl Steadiness {
         }
     }
 
-    /// Whether it is steady, by another look.
+    /// Takes another glance and returns whether the rate is steady.
     pub fn is_reached(&mut self, now: Glance) -> bool {
         if now.elapsed.saturating_sub(self.begun.elapsed) < WINDOW {
             return false;
@@ -113,7 +115,7 @@ impl Steadiness {
         ) else {
             return false;
         };
-        // Nothing done is no rate that could be steady.
+        // A rate of zero is not steady.
         most > 0.0 && apart <= most * self.within / 100.0
     }
 }
@@ -122,7 +124,7 @@ impl Steadiness {
 mod tests {
     use super::*;
 
-    /// Looks a second apart at clients with these rates.
+    /// Glances a second apart at clients with these rates.
     fn looks(rates: &[u64]) -> Vec<Glance> {
         let mut done = 0;
         (1..)
@@ -149,7 +151,7 @@ mod tests {
     #[test]
     fn three_windows_of_nearly_the_same_rate_are_steady() {
         assert_eq!(reached(5.0, &[100, 100, 100, 100]), Some(3));
-        // 100 to 105 are 4.8 % of 105; 99 to 105 are 5.7 %.
+        // The range 100 to 105 is 4.8 % of 105; 99 to 105 is 5.7 %.
         assert_eq!(reached(5.0, &[10, 50, 100, 105, 103]), Some(5));
         assert_eq!(reached(5.0, &[10, 50, 99, 105, 103]), None);
         assert_eq!(reached(0.0, &[7, 7, 7]), Some(3));

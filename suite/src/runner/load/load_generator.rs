@@ -1,4 +1,6 @@
-//! The load generator: one thread per session, all beginning together, each asking at its [`Pace`].
+//! The load generator: one thread for each session.
+//!
+//! All begin together, and each asks at its [`Pace`].
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -18,27 +20,27 @@ use crate::results::record::Second;
 use crate::workload::client::Done;
 use crate::workload::{Client, Counters, Workload};
 
-/// After this many failed queries a thread gives up for the rest of the run.
+/// After this many failed transactions a thread ends its part of the run.
 pub(in crate::runner) const MOST_ERRORS: u64 = 20;
 
-/// How often it is looked at how clients get on.
+/// How often the watcher looks at the clients' counters.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// How clients ask, and for how long.
+/// How clients ask and for how long.
 pub struct Method<'a> {
-    /// The length of the run; the longest, if it may end when it is steady.
+    /// The length of the run; the maximum, if the run may end when the rate is steady.
     pub time: Duration,
-    /// When it is steady, if it ends then.
+    /// The test for a steady rate, if the run ends at a steady rate.
     pub until_steady: Option<Steadiness>,
     /// When clients ask.
     pub pace: Pace,
     /// Set when the user wants to stop.
     pub stop: &'a AtomicBool,
-    /// Is told several times a second how clients get on.
+    /// Called several times a second with the clients' counters.
     pub look: &'a mut dyn FnMut(Glance),
 }
 
-/// What is asked in one run.
+/// The cell that clients ask in one run.
 #[derive(Debug, Clone, Copy)]
 pub struct Question<'a> {
     /// The workload.
@@ -49,57 +51,62 @@ pub struct Question<'a> {
     pub counters: &'a Counters,
     /// The right answers, for workloads on table `normal`.
     pub answers: Option<&'a Answers>,
-    /// The engine whose tables are asked.
+    /// The engine whose tables clients ask.
     pub engine: Engine,
-    /// How statements travel.
+    /// The protocol of the statements.
     pub protocol: Protocol,
     /// The seed of the parameters.
     pub seed: u64,
-    /// Where client and server threads run.
+    /// The processors on which client and server threads run.
     pub placement: Placement,
-    /// Which run of the cell: each has its own parameters, the same for every engine.
+    /// The number of the run.
+    ///
+    /// Each run has its own parameters, which are the same for every engine.
     pub run: u32,
 }
 
-/// What a run found.
+/// The findings of a run.
 #[derive(Debug, Clone)]
 pub struct Measured {
-    /// From the common start to the last answer, by the wall clock.
+    /// Wall-clock time from the common start to the last answer.
     pub time: Duration,
-    /// What the transactions came to.
+    /// The counts of the transactions.
     pub tally: Tally,
-    /// By the number of a transaction: its part. All together are the whole.
+    /// The latencies of each transaction, by its number.
+    ///
+    /// Together they are all latencies.
     pub kinds: BTreeMap<usize, Latencies>,
-    /// By the number of a transaction that ran beside: how many were done.
+    /// For each background transaction, by its number: how often it was done.
     pub beside: BTreeMap<usize, u64>,
-    /// In an open loop: transactions that were due and never begun, since all clients were busy.
+    /// In an open loop: transactions that were due and did not begin, because all clients were busy.
     pub left: u64,
-    /// Whether it ended because it was steady.
+    /// Whether the run ended because the rate was steady.
     pub steady: bool,
-    /// What was done in each whole second.
+    /// The transactions of each whole second.
     pub seconds: Vec<Second>,
 }
 
-/// Latencies in microseconds, to a transaction's last row: in a closed loop from its first statement, in an open one
-/// from when it was due.
+/// Latencies in microseconds, until a transaction's last row.
+///
+/// They begin in a closed loop at its first statement, in an open loop when it is due.
 pub type Latencies = Histogram<u64>;
 
-/// What transactions came to.
+/// The counts of transactions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Transactions done, with right or wrong answers.
     pub transactions: u64,
     /// Their statements.
     pub statements: u64,
-    /// Transactions that ended in a rollback, as they were meant to.
+    /// Transactions that ended with an intended rollback.
     pub rolled_back: u64,
-    /// Conflicts after which a transaction was begun anew, by the server's error code.
+    /// Conflicts after which a client began a transaction again, by the server's error code.
     pub conflicts: BTreeMap<u16, u64>,
     /// Transactions that failed.
     pub errors: u64,
     /// Transactions with a wrong answer.
     pub wrong: u64,
-    /// The first thing that was wrong or failed.
+    /// The first problem: a wrong answer or an error.
     pub problem: Option<String>,
 }
 
@@ -127,7 +134,7 @@ impl Tally {
         }
     }
 
-    /// Counts what was wrong with others as wrong with these.
+    /// Adds the errors, wrong answers and first problem of other transactions.
     pub(in crate::runner) fn charge(&mut self, others: &Self) {
         self.errors += others.errors;
         self.wrong += others.wrong;
@@ -141,7 +148,7 @@ impl Measured {
     /// The latencies of all transactions together.
     ///
     /// # Errors
-    /// When there is no memory for them.
+    /// When memory for them can't be allocated.
     pub fn latencies(&self) -> Result<Latencies> {
         let mut all = latencies()?;
         for kind in self.kinds.values() {
@@ -152,7 +159,7 @@ impl Measured {
 }
 
 fn latencies() -> Result<Latencies> {
-    // Three significant figures; the range grows by itself.
+    // Three significant figures; the histogram extends its range itself.
     Histogram::new(3).map_err(|error| SuiteError::Server(error.to_string()))
 }
 
@@ -169,7 +176,7 @@ struct Part {
     seconds: Seconds,
 }
 
-/// The processors that threads are kept on, by turns; none: wherever the scheduler likes.
+/// Returns the processors that threads are bound to, in turn; if empty, the scheduler chooses.
 fn places(placement: Placement) -> Vec<Vec<usize>> {
     let processors = placement::processors();
     let mut places: Vec<Vec<usize>> = match placement {
@@ -180,10 +187,10 @@ fn places(placement: Placement) -> Vec<Vec<usize>> {
     places
 }
 
-/// Makes sessions ready to be asked.
+/// Prepares the sessions for a question.
 ///
 /// # Errors
-/// When one can't be made ready.
+/// When a session can't be prepared.
 pub fn make_ready(sessions: &mut [Box<dyn Session>], question: &Question<'_>) -> Result<()> {
     let places = places(question.placement);
     for (at, session) in sessions.iter_mut().enumerate() {
@@ -199,11 +206,12 @@ pub fn make_ready(sessions: &mut [Box<dyn Session>], question: &Question<'_>) ->
     Ok(())
 }
 
-/// Asks `question` on every session at once as `method` has it, when [`make_ready`] has been called; a query
-/// that has begun when the time is over is waited for and counted.
+/// Asks `question` on all sessions at once, as `method` defines; the caller calls [`make_ready`] first.
+///
+/// Waits for transactions that have begun before the end, and counts them.
 ///
 /// # Errors
-/// When a thread fails; [`SuiteError::Interrupted`] when the user wanted to stop meanwhile.
+/// When a thread fails; [`SuiteError::Interrupted`] when the user stops the run.
 pub fn measure(
     sessions: &mut [Box<dyn Session>],
     question: &Question<'_>,
@@ -242,7 +250,7 @@ pub fn measure(
                 let place = places.get(worker % places.len().max(1));
                 let (run, ended, watcher) = (&run, &ended, &watcher);
                 scope.spawn(move || {
-                    // Where that is refused the thread runs anywhere, as it would without.
+                    // If binding is refused, the thread runs on any processor.
                     let _ = place.map(|place| placement::keep_on(None, place));
                     let _told = Ended(ended, watcher);
                     work(session.as_mut(), run, client, counter)
@@ -267,19 +275,19 @@ pub fn measure(
     })
 }
 
-/// What all clients of a run share.
+/// The state that all clients of a run share.
 struct Run<'a> {
     question: &'a Question<'a>,
     time: Duration,
     pace: Pace,
     barrier: &'a Barrier,
     arrivals: &'a Arrivals,
-    /// Set when it shall end before its time.
+    /// Set when the run must end before its time.
     over: &'a AtomicBool,
     stop: &'a AtomicBool,
 }
 
-/// Tells whoever looks on when a client ends, however it does.
+/// Wakes the watching thread when a client ends, also when the client panics.
 struct Ended<'a>(&'a AtomicUsize, &'a Thread);
 
 impl Drop for Ended<'_> {
@@ -289,7 +297,9 @@ impl Drop for Ended<'_> {
     }
 }
 
-/// Looks on until all have ended, and ends the run when it is to end once it is steady: whether it was.
+/// Watches until all clients have ended.
+///
+/// Ends the run at a steady rate, if the method asks for that; returns whether it did.
 fn watch(
     method: &mut Method<'_>,
     counters: &[Counter],
@@ -346,7 +356,7 @@ fn work(
                 let latency = part.ended.duration_since(due).as_micros();
                 let latency = u64::try_from(latency).unwrap_or(u64::MAX);
                 if let Some(kind) = part.kinds.get_mut(&transaction) {
-                    // The histogram grows to hold it, so this can't fail.
+                    // The histogram grows to hold the value, so this can't fail.
                     let _ = kind.record(latency);
                 }
                 counter.count(latency);
@@ -365,7 +375,7 @@ fn work(
         if part.ended >= deadline {
             break;
         }
-        // Where the clock says when to ask, nobody thinks.
+        // In an open loop the clock says when to ask, so there is no think time.
         let think = match run.pace {
             Pace::Closed => Duration::from_millis(client.think_ms(transaction)),
             Pace::Open { .. } => Duration::ZERO,
@@ -415,8 +425,8 @@ fn merge(parts: Vec<Option<Part>>, time: Duration) -> Result<Measured> {
     })
 }
 
-/// The stream of a thread's parameters: every cell, ladder step, run and thread has its own, and no
-/// engine has.
+/// The stream of a thread's parameters: each cell, number of threads, run and thread has its own, the same on all
+/// engines.
 fn stream(question: &Question<'_>, threads: u64, worker: u64) -> u64 {
     let cell = question
         .workload

@@ -1,4 +1,4 @@
-//! Clients that ask, how fast, and what runs beside them.
+//! The clients, their pace and the background load.
 
 pub mod background_load;
 pub mod client_cost;

@@ -1,34 +1,34 @@
-//! When clients ask: as soon as they have their answer (a closed loop), or at times that the clock says
-//! (an open one).
+//! The times at which clients ask: as soon as they have their answer (a closed loop), or at times set by the clock (an
+//! open loop).
 //!
-//! In an open loop so many transactions a second are due, whatever the server does, evenly apart; a client
-//! that is free takes the next of them. One that can't begin when it is due, since all clients are busy, is
-//! late, and its latency counts from when it was due: otherwise a server that stops for a second would be
-//! charged with one slow answer, and not with all that it kept waiting ("coordinated omission").
+//! In an open loop, a fixed number of transactions is due in each second, at even intervals, whatever the server does.
+//! A free client takes the next one. If all clients are busy when a transaction is due, it begins late, and its latency
+//! counts from when it was due. Otherwise a server that stops for a second would be charged with one slow answer, and
+//! not with all the transactions that waited ("coordinated omission").
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-/// The longest that a waiting client goes without a look at whether all is over.
+/// The longest time for which a waiting client does not check whether the run is over.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// When clients ask.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Pace {
-    /// As soon as they have their answer.
+    /// As soon as a client has its answer.
     Closed,
-    /// So many transactions a second in all, by the clock.
+    /// A fixed number of transactions a second of all clients together, by the clock.
     Open {
         /// Transactions a second.
         rate: f64,
     },
 }
 
-/// The times of one run, which all its clients share.
+/// The due times of one run, which all its clients share.
 #[derive(Debug)]
 pub struct Arrivals {
-    /// The time between two, in an open loop.
+    /// The interval between two transactions in an open loop.
     apart: Option<Duration>,
     time: Duration,
     begun: OnceLock<Instant>,
@@ -36,7 +36,7 @@ pub struct Arrivals {
 }
 
 impl Arrivals {
-    /// Those of a run of this length.
+    /// Creates the due times of a run of this length.
     #[must_use]
     pub fn new(pace: Pace, time: Duration) -> Self {
         Self {
@@ -50,13 +50,15 @@ impl Arrivals {
         }
     }
 
-    /// Begins the run, when nobody has yet: when it begins.
+    /// Begins the run at the first call, and returns when it began.
     pub fn begin(&self) -> Instant {
         *self.begun.get_or_init(Instant::now)
     }
 
-    /// Waits until the next transaction is due, and says when that was; `None` when none is before the end,
-    /// or `over` is set. In a closed loop it is due now.
+    /// Waits until the next transaction is due, and returns the time when it was due.
+    ///
+    /// Returns `None` when no transaction is due before the end, or when `over` is set. In a closed loop the
+    /// transaction is due now.
     pub fn next(&self, over: &AtomicBool) -> Option<Instant> {
         let begun = self.begin();
         let now = Instant::now();
@@ -67,7 +69,7 @@ impl Arrivals {
             return Some(now);
         };
         if now >= begun + self.time {
-            // What is due and not begun is left: see `left`.
+            // [`Self::left`] counts the transactions that were due and did not begin.
             return None;
         }
         let number = self.taken.fetch_add(1, Ordering::Relaxed);
@@ -84,14 +86,14 @@ impl Arrivals {
         }
     }
 
-    /// When a transaction of this number is due; `None` after the end.
+    /// Returns when a transaction of this number is due; `None` after the end.
     fn due(&self, begun: Instant, apart: Duration, number: u64) -> Option<Instant> {
         let after = apart.as_secs_f64() * number as f64;
         let after = Duration::try_from_secs_f64(after).ok()?;
         (after < self.time).then(|| begun + after)
     }
 
-    /// How many transactions were due and never begun, because all clients were busy until the end.
+    /// The number of transactions that were due and did not begin, because all clients were busy until the end.
     #[must_use]
     pub fn left(&self) -> u64 {
         let Some(apart) = self.apart else { return 0 };
@@ -117,8 +119,8 @@ mod tests {
                 break;
             }
         }
-        // Ten in 50 ms, 5 ms apart, however late a slow machine takes them; of those that it is too
-        // late for, none is lost.
+        // Ten are due in 50 ms, 5 ms apart, however late a slow machine takes them. The transactions that it is too
+        // late for are counted as left.
         for (number, time) in (0..).zip(&times) {
             assert_eq!(*time, Duration::from_millis(5) * number);
         }

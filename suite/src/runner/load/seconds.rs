@@ -1,10 +1,10 @@
-//! What was done in each second of a run: whether it went evenly.
+//! The transactions in each second of a run, to show whether the rate was even.
 
 use std::time::Duration;
 
 use crate::results::record::Second;
 
-/// What was done in each second since the beginning.
+/// The transactions in each second since the beginning.
 #[derive(Debug, Clone, Default)]
 pub struct Seconds {
     all: Vec<Sum>,
@@ -18,7 +18,7 @@ struct Sum {
 }
 
 impl Seconds {
-    /// Counts what ended so long after the beginning.
+    /// Counts a transaction that ended at this time after the beginning.
     pub fn count(&mut self, after: Duration, micros: u64) {
         let Ok(second) = usize::try_from(after.as_secs()) else {
             return;
@@ -33,7 +33,7 @@ impl Seconds {
         }
     }
 
-    /// Adds another client's.
+    /// Adds the counts of another client.
     pub fn merge(&mut self, other: &Self) {
         if self.all.len() < other.all.len() {
             self.all.resize(other.all.len(), Sum::default());
@@ -45,7 +45,7 @@ impl Seconds {
         }
     }
 
-    /// The whole seconds of a run of this length, those too in which nothing ended.
+    /// Returns the whole seconds of a run of this length, also those without transactions.
     #[must_use]
     pub fn whole(&self, time: Duration) -> Vec<Second> {
         let count = usize::try_from(time.as_secs()).unwrap_or(usize::MAX);
@@ -73,7 +73,7 @@ mod tests {
         one.count(Duration::from_millis(999), 300);
         other.count(Duration::from_millis(500), 800);
         other.count(Duration::from_millis(2_000), 7);
-        // After the end of the third second: no whole one.
+        // After the third second: no whole second, so it is left out.
         other.count(Duration::from_millis(3_100), 9_999);
         one.merge(&other);
         let second = |done, mean_us, max_us| Second {

@@ -1,5 +1,5 @@
-//! The embedded stores of a measurement session: opened in this process, filled where they are new, and asked by as many
-//! sessions as there are clients.
+//! The embedded stores of a measurement session: opened in this process, loaded where new, and read by one session for
+//! each client.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,16 +15,16 @@ use crate::stores::{
 };
 use crate::workload::Workload;
 
-/// The stores that are open.
+/// The open stores.
 pub(in crate::runner) struct EmbeddedHost {
-    /// Where they lie, each in a directory of its own.
+    /// The directory with a subdirectory for each store.
     dir: PathBuf,
-    /// The size of each one's cache, in bytes.
+    /// The size of each store's cache, in bytes.
     cache: u64,
     open: BTreeMap<Embedded, Opened>,
 }
 
-/// A store, and those who read it.
+/// A store and its sessions.
 struct Opened {
     store: Box<dyn Store>,
     sessions: Vec<Box<dyn Session>>,
@@ -33,11 +33,12 @@ struct Opened {
 }
 
 impl EmbeddedHost {
-    /// Opens stores under a directory. What does not belong to those that were `loaded` before is removed: nobody
-    /// knows how much of it was written.
+    /// Opens stores under a directory.
+    ///
+    /// Removes stores that were not `loaded` before, because they may have been written only in part.
     ///
     /// # Errors
-    /// What a store says, or that a directory can't be removed.
+    /// The store's errors, or when a directory can't be removed.
     pub fn open(dir: &Path, cache: u64, stores: &[Embedded], loaded: &[Embedded]) -> Result<Self> {
         let mut host = Self {
             dir: dir.to_path_buf(),
@@ -76,16 +77,16 @@ impl EmbeddedHost {
         }
     }
 
-    /// The stores whose tables are not loaded yet.
+    /// Returns the stores whose tables are not loaded yet.
     pub fn empty(&self) -> Vec<Embedded> {
         let all = self.open.iter().filter(|(_, opened)| !opened.is_loaded);
         all.map(|(store, _)| *store).collect()
     }
 
-    /// Fills a store that is empty.
+    /// Loads an empty store.
     ///
     /// # Errors
-    /// What the store says, or that rows are missing afterwards; [`SuiteError::Interrupted`].
+    /// The store's errors, or when rows are missing afterwards; [`SuiteError::Interrupted`].
     pub fn load(
         &mut self,
         workload: &Workload,
@@ -127,7 +128,7 @@ impl EmbeddedHost {
         })
     }
 
-    /// Closes the stores; removes what they have written unless it is `kept`.
+    /// Closes the stores and removes their files unless `kept`.
     ///
     /// # Errors
     /// When a directory can't be removed.
@@ -200,7 +201,7 @@ fn remove(dir: &Path) -> Result<()> {
     }
 }
 
-/// Whether a store has as many rows as were loaded.
+/// Checks that a store has as many rows as were loaded.
 fn count(store: &dyn Store, rows: u32) -> Result<()> {
     struct Only(Option<i64>);
     impl RowSink for Only {

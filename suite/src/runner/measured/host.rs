@@ -1,35 +1,36 @@
-//! What a run asks of whatever its sessions are open on.
+//! The interface of a run to the systems on which its sessions are open.
 
 use crate::engines::{Engine, Session};
 use crate::error::Result;
 use crate::results::record::Deferred;
 use crate::workload::Workload;
 
-/// What the sessions are open on.
+/// A system on which sessions are open.
 pub trait Host {
-    /// So many open sessions for an engine.
+    /// Returns this many open sessions for an engine.
     ///
     /// # Errors
-    /// When they can't be had.
+    /// When they can't be opened.
     fn sessions(&mut self, engine: Engine, count: usize) -> Result<&mut [Box<dyn Session>]>;
 
-    /// The most memory that the engine's server ever had resident, in bytes; `None` without a server.
+    /// The peak resident memory of the engine's server, in bytes; `None` without a server.
     fn peak_resident_bytes(&self, engine: Engine) -> Option<u64>;
 
-    /// Processor time that the engine's server has taken so far, in seconds; `None` without a server.
+    /// Processor time of the engine's server so far, in seconds; `None` without a server.
     fn cpu_seconds(&self, engine: Engine) -> Option<f64>;
 
-    /// What an engine keeps.
+    /// Returns an engine's durability and cache size.
     fn kept(&self, engine: Engine) -> Kept;
 
-    /// Loads tables of the workload, by their numbers, anew.
+    /// Loads tables of the workload again, by their numbers.
     ///
     /// # Errors
     /// When that fails.
     fn load_again(&mut self, workload: &Workload, engine: Engine, tables: &[usize]) -> Result<()>;
 
-    /// Has an engine do what it has put off, and waits until the server rests: what that took, where it can
-    /// be told.
+    /// Makes an engine do its deferred work, and waits until the server is idle.
+    ///
+    /// Returns the cost, where it can be measured.
     ///
     /// # Errors
     /// When that fails.
@@ -37,19 +38,20 @@ pub trait Host {
         Ok(None)
     }
 
-    /// Makes things work again after queries on an engine have failed, and says what had happened to its
-    /// server, if anything had.
+    /// Restores the host after queries on an engine have failed.
+    ///
+    /// Returns what had happened to its server, if anything had.
     ///
     /// # Errors
-    /// When that can't be done.
+    /// When the host can't be restored.
     fn recover(&mut self, engine: Engine) -> Result<Option<String>>;
 }
 
-/// What an engine keeps: its promise, and its memory.
+/// An engine's durability and cache size.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kept {
-    /// What a commit promises.
+    /// The durability that a commit promises.
     pub durability: String,
-    /// The size of its cache, in bytes; 0 where that is not known.
+    /// The size of its cache, in bytes; 0 where that is unknown.
     pub cache_bytes: u64,
 }

@@ -1,4 +1,4 @@
-//! All that the sessions of a measurement session are open on: a server, embedded stores, or both, each engine on its own.
+//! The hosts of a measurement session: a server, embedded stores, or both.
 
 use super::embedded_host::EmbeddedHost;
 use super::host::{Host, Kept};
@@ -8,17 +8,17 @@ use crate::error::{Result, SuiteError};
 use crate::results::record::Deferred;
 use crate::workload::Workload;
 
-/// A server, if engines of one take part, and the embedded stores that do.
+/// A server, if one of its engines is measured, and the embedded stores that are measured.
 pub(in crate::runner) struct Hosts<'a> {
     pub server: Option<Box<dyn ServerHost + 'a>>,
     pub embedded: EmbeddedHost,
 }
 
 impl Hosts<'_> {
-    /// Leaves all of them, and takes away what is not needed any more.
+    /// Ends the use of all hosts, and removes what is not needed any more.
     ///
     /// # Errors
-    /// The first thing that fails; the rest is left all the same.
+    /// The first error; the other host is ended all the same.
     pub fn end(&mut self, ending: Ending, keep_data: bool) -> Result<()> {
         let server = match &mut self.server {
             Some(server) => server.end(ending),

@@ -1,4 +1,4 @@
-//! What is measured: a private server, one at an address, or embedded stores in this process.
+//! The measured systems: a private server, a server at a URL, or embedded stores in this process.
 
 pub(super) mod embedded_host;
 pub mod host;

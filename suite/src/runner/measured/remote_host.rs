@@ -1,5 +1,7 @@
-//! A running server that somebody else started, reached by its URL. Nothing of it is touched but the schemas of
-//! the measured engines, which are made and dropped here; its settings are what they are, and are written down.
+//! A running server at a URL, which the benchmark did not start.
+//!
+//! The benchmark changes only the schemas of the measured engines, which it creates and drops. It records the server's
+//! settings and leaves them as they are.
 
 use std::collections::BTreeMap;
 
@@ -28,10 +30,10 @@ pub(in crate::runner) struct RemoteHost {
     resumes: bool,
 }
 
-/// What must be known of a server before anything is planned.
+/// Asks a server for the facts that planning needs.
 ///
 /// # Errors
-/// When it can't be reached, or has not the engines.
+/// When it can't be reached, or lacks one of the engines.
 pub(in crate::runner) fn ask(url: &ServerUrl, engines: &[Engine]) -> Result<Elsewhere> {
     let mut connection = MariaDb::at(url).administration()?;
     let found = check_engines(&mut connection, engines)?;
@@ -45,7 +47,7 @@ pub(in crate::runner) fn ask(url: &ServerUrl, engines: &[Engine]) -> Result<Else
 }
 
 impl RemoteHost {
-    /// Makes sure that the engines and no schemas of theirs are there; when a run is gone on with, these may be.
+    /// Checks that the server has the engines, and no schemas of theirs; a resumed run may find its schemas.
     pub fn start(url: &ServerUrl, request: &Request, settings: &RunSettings) -> Result<Self> {
         let target = MariaDb::at(url);
         let mut connection = target.administration()?;
@@ -116,7 +118,7 @@ impl Host for RemoteHost {
     }
 
     fn recover(&mut self, _: Engine) -> Result<Option<String>> {
-        // Connections may be gone; if the server is, that is told by the next one.
+        // The sessions may have lost their connections. If the server is gone, the next connection fails.
         self.sessions.clear();
         self.administration()?;
         Ok(None)

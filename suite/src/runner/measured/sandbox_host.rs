@@ -1,5 +1,6 @@
-//! The private server that is measured, and what happens to it on the way: it is started anew, and
-//! brought back when it has ended by itself.
+//! The private server that is measured.
+//!
+//! It is restarted when its settings change and when it has ended by itself.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -29,7 +30,7 @@ pub(in crate::runner) struct SandboxHost<'a> {
     sessions: Vec<Box<dyn Session>>,
     /// The limit on the server's memory.
     memory_limit: Option<Arc<MemoryLimit>>,
-    /// Whether the data directory was made in this measurement session.
+    /// Whether this measurement session created the data directory.
     new_data: bool,
     files: Vec<TableFile>,
 }
@@ -43,7 +44,7 @@ impl<'a> SandboxHost<'a> {
         dir: &Path,
     ) -> Result<Self> {
         let sandbox = Sandbox::new(dir)?;
-        // A benchmark that was ended by force leaves its server behind.
+        // A benchmark that was killed leaves its server running.
         if let Status::Running(left_over) = sandbox.status()? {
             left_over.stop()?;
         }
@@ -115,7 +116,7 @@ impl<'a> SandboxHost<'a> {
     }
 }
 
-/// The limit that the settings ask for.
+/// Creates the memory limit of the settings.
 fn memory_limit(run: &RunSettings) -> Result<Option<Arc<MemoryLimit>>> {
     let Some(bytes) = run.memory_limit_bytes else {
         return Ok(None);

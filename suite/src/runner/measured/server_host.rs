@@ -1,4 +1,4 @@
-//! What a measurement session asks of the server that it runs on, whoever started it.
+//! The interface of a measurement session to its server, private or not.
 
 use std::collections::BTreeMap;
 
@@ -13,14 +13,14 @@ use crate::workload::Workload;
 pub(in crate::runner) enum Ending {
     /// Everything was measured.
     Complete,
-    /// The user wanted to stop, and may go on later.
+    /// The user stopped it and may resume it later.
     Interrupted,
     /// Something failed.
     Failed,
 }
 
 impl Ending {
-    /// How the work ended that had this result.
+    /// Returns how work with this result ended.
     pub fn of<T>(result: &Result<T>) -> Self {
         match result {
             Ok(_) => Self::Complete,
@@ -32,24 +32,24 @@ impl Ending {
 
 /// A server with the engines' schemas.
 pub(in crate::runner) trait ServerHost: Host {
-    /// A connection for statements of administration.
+    /// Opens a connection for administration.
     fn administration(&self) -> Result<mysql::Conn>;
 
-    /// The server's variables that matter, when it is as it must be.
+    /// Returns the server's variables that matter, and checks that they are as required.
     fn variables(&self, connection: &mut mysql::Conn) -> Result<BTreeMap<String, String>>;
 
-    /// Whether nothing can have been loaded there before this measurement session.
+    /// Returns whether nothing can have been loaded on it before this measurement session.
     fn has_new_data(&self) -> bool;
 
-    /// Starts the server anew with caches of this size.
+    /// Restarts the server with caches of this size.
     fn start_again(&mut self, cache_bytes: u64) -> Result<()>;
 
-    /// Takes the rows of the workload's tables, which are needed for loading.
+    /// Takes the files with the rows of the workload's tables, for loading.
     fn take(&mut self, files: Vec<TableFile>);
 
-    /// What loads an engine's tables.
+    /// Returns the loader of an engine's tables.
     fn loading<'h>(&'h self, workload: &'h Workload, engine: Engine) -> Result<Loading<'h>>;
 
-    /// Leaves the server, and takes away what is not needed any more.
+    /// Ends the use of the server, and removes what is not needed any more.
     fn end(&mut self, ending: Ending) -> Result<()>;
 }

@@ -5,11 +5,13 @@ use crate::results::{sample, Comparison};
 use crate::runner::plan::matrix::{done, remaining};
 use std::collections::HashSet;
 
-/// A host whose sessions all behave alike, and which notes how often it was brought back.
+/// A host whose sessions all behave alike.
+///
+/// It counts how often it was restored.
 struct FakeHost {
     sessions: Vec<Box<dyn Session>>,
     recovered: usize,
-    /// The tables that were loaded anew.
+    /// The tables that were loaded again.
     fresh: Vec<usize>,
 }
 
@@ -65,7 +67,7 @@ impl Host for FakeHost {
     }
 }
 
-/// Measures the sample matrix until `limit` lines are written; then the user interrupts.
+/// Measures the sample matrix until `limit` lines are written; then the user interrupts it.
 fn measurement_session(
     behaviour: Behaviour,
     lines: &mut Vec<Line>,
@@ -160,7 +162,7 @@ fn an_open_loop_is_written_down_with_its_rate() {
     let runs = measured_with(|settings| settings.rate = Some(500.0), &workload(300));
     for run in &runs {
         assert_eq!(run.due_rate, Some(500.0));
-        // 20 ms, 2 ms apart.
+        // 20 ms, one every 2 ms.
         assert_eq!(run.queries + run.left, 10);
     }
     let runs = measured_with(|_| (), &workload(300));
@@ -176,7 +178,7 @@ fn the_first_run_of_a_cell_has_its_warm_up_and_those_that_wrote_what_was_put_off
         &workload(300),
     );
     for run in &runs {
-        // It ends in its time, 10 ms, long before it can be steady.
+        // The warm-up ends after its 10 ms, long before it can be steady.
         let steady = run.warm_up.map(|warm_up| warm_up.steady);
         assert_eq!(steady, (run.run == 1).then_some(Some(false)));
         assert_eq!(run.deferred, None, "nothing was written");
@@ -317,7 +319,7 @@ fn what_is_done_once_is_timed_by_itself_on_fresh_tables() {
             panic!("a run")
         };
         assert_eq!((run.threads, run.queries, run.unit.as_str()), (1, 1, "s"));
-        // The fake answers nothing to what it does not know, so the check finds NULL.
+        // The fake returns an empty answer to an unknown statement, so the check finds NULL.
         assert_eq!(run.is_valid(), run.query == "right", "{:?}", run.problem);
         assert_eq!(run.statements, if run.query == "right" { 50 } else { 1 });
         if run.query == "right" {

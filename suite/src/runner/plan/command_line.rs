@@ -1,4 +1,4 @@
-//! The command line that runs the same again: it stands in every result.
+//! The command line that repeats a run: every result contains it.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use super::planned::read;
 use crate::results::record::{Planned, RunSettings};
 use crate::runner::Profile;
 
-/// The command line that runs `settings` again.
+/// Returns the command line that runs `settings` again.
 #[must_use]
 pub fn command(settings: &RunSettings) -> String {
     let list = |names: Vec<String>| names.join(",");
@@ -53,7 +53,7 @@ pub fn command(settings: &RunSettings) -> String {
     let mut set = BTreeMap::new();
     let mut queries = Vec::new();
     for planned in &settings.workloads {
-        // What the file says by itself need not be said again.
+        // Leaves out values that the workload's file sets itself.
         let usual = Planned {
             parameters: BTreeMap::new(),
             ..planned.clone()

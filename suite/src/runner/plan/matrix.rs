@@ -1,9 +1,8 @@
 //! The order of the matrix.
 //!
-//! Engines are measured side by side: within a group (one query at one number of threads) the first
-//! runs of all engines come one after the other, then the second runs, then the third, each round
-//! beginning with another engine. So whatever else the machine does meanwhile hits all engines
-//! alike, and ratios stay comparable when absolute figures waver.
+//! Engines are measured side by side. In a group (one query at one number of threads), first come the first runs of all
+//! engines, then the second runs, then the third. Each round begins with another engine. So a disturbance on the
+//! machine affects all engines alike, and ratios stay comparable when absolute figures vary.
 
 use std::collections::HashSet;
 
@@ -12,18 +11,18 @@ use crate::results::comparison::Group;
 use crate::results::record::{Line, RunSettings};
 use crate::workload::{Mode, Workload};
 
-/// One effective run to be done.
+/// One effective run that is left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Step {
     /// The engine.
     pub engine: Engine,
-    /// Which run of its cell, from 1.
+    /// The number of the run in its cell, from 1.
     pub run: u32,
-    /// Whether the engine is warmed up first.
+    /// Whether a warm-up comes first.
     pub warm_up: bool,
 }
 
-/// A group and what is still to be done in it.
+/// A group and the runs that are left in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Work {
     /// The group.
@@ -32,7 +31,7 @@ pub struct Work {
     pub steps: Vec<Step>,
 }
 
-/// Runs that are done already, as they stand in the results.
+/// Returns the runs that the results contain.
 #[must_use]
 pub fn done(lines: &[Line]) -> HashSet<(Group, Engine, u32)> {
     lines
@@ -44,9 +43,10 @@ pub fn done(lines: &[Line]) -> HashSet<(Group, Engine, u32)> {
         .collect()
 }
 
-/// What is still to be done of the matrix that `settings` describe, for some cells of a workload. An
-/// engine without transactions is left out where a cell needs them; an embedded store where it is no query of
-/// table `normal`, and with every protocol but the first, since it has none.
+/// Returns what is left of the matrix that `settings` describe, for some cells of a workload.
+///
+/// Leaves out an engine without transactions where a cell needs them. Leaves out an embedded store where the cell is no
+/// query of table `normal`. An embedded store has no protocol, so it runs only with the first.
 #[must_use]
 pub fn remaining<S: std::hash::BuildHasher>(
     settings: &RunSettings,
@@ -87,7 +87,7 @@ pub fn remaining<S: std::hash::BuildHasher>(
     work
 }
 
-/// The engines that a cell is measured on.
+/// Returns the engines that a cell is measured on.
 #[must_use]
 pub fn engines(settings: &RunSettings, workload: &Workload, cell: &str) -> Vec<Engine> {
     let all = workload.needs_transactions(cell);
@@ -127,7 +127,7 @@ fn steps<S: std::hash::BuildHasher>(
     steps
 }
 
-/// How long the work is planned to take, in seconds; slow queries make it longer.
+/// The planned time of the work, in seconds; slow queries take longer.
 #[must_use]
 pub fn planned_seconds(settings: &RunSettings, work: &Work) -> f64 {
     work.steps
@@ -149,7 +149,7 @@ mod tests {
     use crate::engines::Protocol;
     use crate::results::sample;
 
-    /// What remains of the sample's matrix.
+    /// Returns what is left of the sample's matrix.
     fn remaining(settings: &RunSettings, done: &HashSet<(Group, Engine, u32)>) -> Vec<Work> {
         let planned = &settings.workloads[0];
         let workload = Workload::read(
@@ -171,7 +171,7 @@ mod tests {
             let runs: HashSet<_> = group.steps.iter().map(|s| (s.engine, s.run)).collect();
             assert_eq!(runs.len(), 6);
             assert_eq!(group.steps.iter().filter(|step| step.warm_up).count(), 2);
-            // Rounds: no engine is a run ahead of another by more than one.
+            // Rounds: no engine is more than one run ahead of another.
             let order: Vec<u32> = group.steps.iter().map(|step| step.run).collect();
             assert_eq!(order, [1, 1, 2, 2, 3, 3]);
             assert!((planned_seconds(&settings, group) - (2.0 * 0.01 + 6.0 * 0.02)).abs() < 1e-9);

@@ -1,4 +1,4 @@
-//! What is to be measured: cells, their order, and what the user asked for.
+//! The plan of a run: cells, their order, and the user's request.
 
 pub mod command_line;
 pub mod matrix;

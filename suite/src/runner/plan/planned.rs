@@ -1,10 +1,10 @@
-//! A workload as results have it planned: they hold its file, so that they can be gone on with.
+//! The workload of results: they hold its file, so that they can be resumed.
 
 use crate::error::Result;
 use crate::results::record::{Planned, RunSettings};
 use crate::workload::{Options, Workload};
 
-/// The workload as it is planned.
+/// Parses a workload from the results.
 pub(in crate::runner) fn read(planned: &Planned, settings: &RunSettings) -> Result<Workload> {
     let options = Options {
         profile: Some(settings.profile.clone()),

@@ -1,7 +1,7 @@
-//! How the server means to execute each query on each engine.
+//! The plan of each query on each engine.
 //!
-//! Speed can only be compared between engines when the plans are the same, so they are taken down
-//! and compared with the baseline's.
+//! Speed can only be compared between engines with the same plans. So the runner records the plans and compares them
+//! with the baseline's.
 
 use mysql::prelude::Queryable;
 
@@ -10,8 +10,9 @@ use crate::error::{Result, StatementContext};
 use crate::results::record::{Plan, PlanStep};
 use crate::workload::{Client, Counters, Workload};
 
-/// Asks for the plans of those cells of a workload that are one `SELECT`, on all engines; the first
-/// engine is the baseline.
+/// Returns the plans of a workload's cells that are one `SELECT`, on all engines.
+///
+/// The first engine is the baseline.
 ///
 /// # Errors
 /// When `EXPLAIN` fails.
@@ -53,7 +54,7 @@ pub fn explain(
     Ok(plans)
 }
 
-/// The statement of a cell that is one `SELECT`, with parameters drawn for it, the same for every engine.
+/// Returns the statement of a cell that is one `SELECT`, with parameters drawn for it, the same for every engine.
 fn sample_statement(workload: &Workload, cell: &str, seed: u64) -> Option<String> {
     let [only] = workload.transactions_of(cell)[..] else {
         return None;

@@ -1,8 +1,8 @@
-//! The profiles: the published method, and shorter forms of it.
+//! The profiles: the published method and shorter forms of it.
 
 use crate::error::{Result, SuiteError};
 
-/// How long and how wide a run of the matrix is.
+/// The length and width of a run of the matrix.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Profile {
     /// Its name in options and results.
@@ -11,7 +11,7 @@ pub struct Profile {
     pub threads: &'static [u32],
     /// Warm-up before the first run of a cell, in seconds.
     pub warm_up_s: f64,
-    /// The time of an effective run, in seconds.
+    /// The length of an effective run, in seconds.
     pub run_s: f64,
     /// Effective runs per cell.
     pub runs: u32,
@@ -19,10 +19,10 @@ pub struct Profile {
     pub cache_bytes: u64,
 }
 
-/// The profiles there are.
+/// All profiles.
 pub const PROFILES: [Profile; 3] = [
-    // Five engines within twelve minutes on two processors, loading included. Runs are short, but a
-    // query that has begun is waited for, so a scan that takes seconds is still measured whole.
+    // Five engines within twelve minutes on two processors, loading included. Runs are short, but the clients finish a
+    // query that they have begun. So a scan that takes seconds is still measured whole.
     Profile {
         name: "quick",
         threads: &[1, 4, 16, 64],
@@ -40,7 +40,7 @@ pub const PROFILES: [Profile; 3] = [
         runs: 3,
         cache_bytes: 1 << 30,
     },
-    // The published times.
+    // The published durations.
     Profile {
         name: "paper",
         threads: &[1, 4, 16, 64, 128, 256, 512],
@@ -52,10 +52,10 @@ pub const PROFILES: [Profile; 3] = [
 ];
 
 impl Profile {
-    /// The profile of this name.
+    /// Returns the profile of this name.
     ///
     /// # Errors
-    /// [`SuiteError::Usage`] with the names there are.
+    /// [`SuiteError::Usage`], which lists all names.
     pub fn parse(name: &str) -> Result<Self> {
         PROFILES
             .into_iter()

@@ -1,4 +1,4 @@
-//! What somebody asks to be run.
+//! The request of a run.
 
 use std::path::PathBuf;
 
@@ -6,37 +6,37 @@ use crate::engines::ServerUrl;
 use crate::results::record::RunSettings;
 use crate::server::Installation;
 
-/// What is to be run.
+/// A request to run the benchmark.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// The settings; when resuming, those in the results count instead.
+    /// The settings; a resumed run uses those in the results instead.
     pub settings: RunSettings,
     /// The output directory.
     pub out: PathBuf,
-    /// Whether to go on with what is in the output directory.
+    /// Whether to resume the results in the output directory.
     pub resume: bool,
     /// The server.
     pub server: Server,
-    /// Whether to keep what was loaded after a complete run: the private servers' directories, or the
-    /// schemas on another.
+    /// Whether to keep the loaded data after a complete run: the private servers' directories, or the schemas on
+    /// another server.
     pub keep_data: bool,
-    /// The size of each engine's cache while tables are loaded, where it shall be larger than the
-    /// settings'; then the server is started again.
+    /// The size of each engine's cache for loading, if any: the server is restarted with it before loading, and with
+    /// the settings' size after loading.
     pub loading_cache_bytes: Option<u64>,
 }
 
-/// What is measured.
+/// The server that is measured.
 #[derive(Debug, Clone)]
 pub enum Server {
-    /// Private servers that are started for it, one for each workload.
+    /// Private servers that the run starts, one for each workload.
     Private(PrivateServer),
-    /// A server that runs already.
+    /// A server that is running already.
     Url(ServerUrl),
-    /// None: embedded stores alone.
+    /// No server: embedded stores alone.
     None,
 }
 
-/// With what a private server is started.
+/// The parameters of a private server.
 #[derive(Debug, Clone)]
 pub struct PrivateServer {
     /// The MariaDB to run.

@@ -1,4 +1,4 @@
-//! What sessions have committed, as far as they know, for whoever looks at a disk after a crash.
+//! The commits of the sessions, as far as the sessions know, for the check of a disk after a crash.
 
 use std::collections::BTreeMap;
 
@@ -9,54 +9,56 @@ use super::links::{Link, Links};
 use super::reading::Read;
 use crate::simulated::model::Row;
 
-/// Rows of one session by their keys.
+/// Rows of one session, by their keys.
 pub type Rows = BTreeMap<u64, Row>;
 
-/// What one session has committed. No point of a schedule lies within its calls, so it is never in use twice.
+/// The commits of one session.
+///
+/// Its methods contain no schedule point, so its mutex is never contended.
 #[derive(Debug, Default)]
 pub struct Ledger(Mutex<Entries>);
 
 #[derive(Debug, Default)]
 struct Entries {
-    /// After each commit that was begun, the first being the rows at first.
+    /// The rows after each commit that has begun; the first are the initial rows.
     states: Vec<Rows>,
-    /// The newest of them that was acknowledged.
+    /// The index of the newest commit that was acknowledged.
     acknowledged: usize,
-    /// The newest of them that is durable, whatever commits wait for.
+    /// The index of the newest commit that is durable, whatever the durability setting.
     durable: usize,
-    /// Changes of rows that all sessions change, with the commit that made them.
+    /// Changes of the shared rows, each with its commit.
     links: Vec<(usize, Link)>,
-    /// By how much accounts have changed, with the commit.
+    /// Changes of the accounts' amounts, each with its commit.
     moved: Vec<(usize, Moved)>,
-    /// In the order in which they were prepared.
+    /// Prepared transactions, in the order in which they were prepared.
     prepared: Vec<Prepared>,
 }
 
-/// A transaction that is prepared, or was.
+/// A transaction that is or was prepared.
 #[derive(Debug)]
 struct Prepared {
     xid: Xid,
-    /// The commit before it.
+    /// The last commit before it.
     after: usize,
     rows: Rows,
     links: Vec<Link>,
     moved: Vec<Moved>,
-    /// It has been prepared, and neither commit nor rollback has begun.
+    /// Whether it is prepared and neither its commit nor its rollback has begun.
     stands: bool,
 }
 
-/// An account, and by how much its amount has changed.
+/// An account and the change of its amount.
 pub type Moved = (u64, i64);
 
 impl Entries {
-    /// Whether these rows are others than those after that commit, or something else was changed.
+    /// Returns whether these rows differ from those after that commit, or whether there are other changes.
     fn is_changed(&self, commit: usize, rows: &Rows, links: &[Link], moved: &[Moved]) -> bool {
         self.states.get(commit) != Some(rows) || !links.is_empty() || !moved.is_empty()
     }
 }
 
 impl Ledger {
-    /// A commit begins that leaves these rows, and has made these changes.
+    /// Records that a commit begins that leaves these rows and makes these changes.
     pub fn begins(&self, rows: &Rows, links: &[Link], moved: &[Moved]) {
         let mut entries = self.0.lock();
         let commit = entries.states.len();
@@ -69,14 +71,14 @@ impl Ledger {
             .extend(moved.iter().map(|moved| (commit, *moved)));
     }
 
-    /// Whether a commit that leaves these rows and makes these changes would change something.
+    /// Returns whether a commit that leaves these rows and makes these changes would change something.
     pub fn is_changed(&self, rows: &Rows, links: &[Link], moved: &[Moved]) -> bool {
         let entries = self.0.lock();
         let newest = entries.states.len().saturating_sub(1);
         entries.is_changed(newest, rows, links, moved)
     }
 
-    /// A transaction is about to be prepared that would leave these rows, and has made these changes.
+    /// Records that a transaction with these rows and changes is about to be prepared.
     pub fn prepares(&self, xid: &Xid, rows: &Rows, links: &[Link], moved: &[Moved]) {
         let mut entries = self.0.lock();
         let prepared = Prepared {
@@ -90,7 +92,7 @@ impl Ledger {
         entries.prepared.push(prepared);
     }
 
-    /// The transaction prepared last is there, or is about to end.
+    /// Sets whether the last prepared transaction must be found prepared after a crash.
     pub fn stands(&self, stands: bool) {
         let mut entries = self.0.lock();
         if let Some(last) = entries.prepared.last_mut() {
@@ -98,7 +100,7 @@ impl Ledger {
         }
     }
 
-    /// The prepared transaction that must be there after a crash, if it has changed something.
+    /// Returns the prepared transaction that must be found after a crash, if it has changes.
     pub fn standing(&self) -> Option<Xid> {
         let entries = self.0.lock();
         let last = entries.prepared.last().filter(|last| last.stands)?;
@@ -106,8 +108,10 @@ impl Ledger {
         has_changed.then(|| last.xid.clone())
     }
 
-    /// After a crash a transaction was found prepared, and is decided: nothing that its session did later is there.
-    /// The commit that must be found then; `None`: this session has prepared no such transaction.
+    /// Records the decision on a transaction that was found prepared after a crash, and forgets all later commits of
+    /// its session.
+    ///
+    /// Returns the commit that must be found then; `None` if this session prepared no such transaction.
     pub fn decided(&self, xid: &Xid, commits: bool) -> Option<usize> {
         let mut entries = self.0.lock();
         let at = entries.prepared.iter().position(|p| p.xid == *xid)?;
@@ -125,7 +129,7 @@ impl Ledger {
         Some(last + usize::from(commits))
     }
 
-    /// The commit that was begun last has been refused.
+    /// Records that the last commit that began was refused.
     pub fn withdraw(&self) {
         let mut entries = self.0.lock();
         entries.states.pop();
@@ -134,31 +138,33 @@ impl Ledger {
         entries.moved.retain(|(of, _)| *of < commit);
     }
 
-    /// The commit that was begun last is acknowledged.
+    /// Records that the last commit that began was acknowledged.
     pub fn acknowledge(&self) {
         let mut entries = self.0.lock();
         entries.acknowledged = entries.states.len().saturating_sub(1);
     }
 
-    /// How many commits were begun, and which was acknowledged last.
+    /// Returns the number of commits that have begun, and the last acknowledged commit.
     pub fn position(&self) -> (usize, usize) {
         let entries = self.0.lock();
         (entries.states.len(), entries.acknowledged)
     }
 
-    /// All commits to this one are durable.
+    /// Records that all commits up to this one are durable.
     pub fn is_durable(&self, commit: usize) {
         let mut entries = self.0.lock();
         entries.durable = entries.durable.max(commit);
     }
 
-    /// See [`Ledger::is_durable`].
+    /// The newest commit that is durable: see [`Ledger::is_durable`].
     pub fn durable(&self) -> usize {
         self.0.lock().durable
     }
 
-    /// Adds the changes of rows that all sessions change: those of commits before the range, and of its first, count
-    /// as acknowledged, the others of the range as begun.
+    /// Adds the changes of the shared rows.
+    ///
+    /// Changes of commits up to the first of the range count as acknowledged, those of the others in the range as
+    /// begun.
     pub fn add_links(&self, range: &std::ops::Range<usize>, to: &mut Links) {
         for (commit, link) in &self.0.lock().links {
             match *commit {
@@ -169,35 +175,37 @@ impl Ledger {
         }
     }
 
-    /// By how much commits to this one have changed accounts.
+    /// Returns the changes of amounts by the commits up to this one.
     pub fn moved(&self, commit: usize) -> Vec<Moved> {
         let entries = self.0.lock();
         let moved = entries.moved.iter().filter(|(of, _)| *of <= commit);
         moved.map(|(_, moved)| *moved).collect()
     }
 
-    /// Whether the rows that were found, all of this session, are those after a commit within the range. Commits at its
-    /// end may have been withdrawn since: they were on their way when the power went, and were refused.
+    /// Returns whether these rows, all found rows of this session, are those after a commit in the range.
+    ///
+    /// Commits at the end of the range may have been withdrawn since: they were in progress at the power loss and were
+    /// refused.
     pub fn was(&self, found: &[Read], range: std::ops::Range<usize>) -> bool {
         let entries = self.0.lock();
         let mut states = entries.states.iter().take(range.end).skip(range.start);
         states.any(|rows| are(found, rows))
     }
 
-    /// Of some commits those that left rows which fit.
+    /// Keeps the commits that left rows for which `fits` holds.
     pub fn keep_those(&self, commits: &mut Vec<usize>, fits: impl Fn(&Rows) -> bool) {
         let entries = self.0.lock();
         commits.retain(|commit| entries.states.get(*commit).is_some_and(&fits));
     }
 
-    /// Whether one of the commits from `from` on, which may still be on its way, left this row.
+    /// Returns whether one of the commits from `from` on left this row; the last one may be in progress.
     pub fn had_since(&self, read: &Read, from: usize) -> bool {
         let entries = self.0.lock();
         let mut states = entries.states.iter().skip(from);
         states.any(|rows| has(rows, read))
     }
 
-    /// The rows that all commits from `from` on have left, those on their way too, `alike`.
+    /// Returns the rows that are `alike` after all commits from `from` on, also after one in progress.
     pub fn stayed(&self, from: usize, alike: impl Fn(&Row, &Row) -> bool) -> Vec<(u64, Row)> {
         let entries = self.0.lock();
         let mut states = entries.states.iter().skip(from);
@@ -216,7 +224,7 @@ impl Ledger {
             .collect()
     }
 
-    /// Whether a commit that was acknowledged changed a row after one from `from` on had left it so.
+    /// Returns whether an acknowledged commit changed this row after a commit from `from` on had left it.
     pub fn changed_since(&self, read: &Read, from: usize) -> bool {
         let entries = self.0.lock();
         let states = entries.states.iter().take(entries.acknowledged + 1);
@@ -224,7 +232,7 @@ impl Ledger {
         after.any(|rows| !has(rows, read))
     }
 
-    /// The row of this content that one of the commits left: with all from which its bytes follow.
+    /// Returns the newest committed row with this content, with the values from which its bytes follow.
     pub fn row_of(&self, read: &Read) -> Option<Row> {
         let entries = self.0.lock();
         let mut states = entries.states.iter().rev();
@@ -234,7 +242,7 @@ impl Ledger {
         })
     }
 
-    /// The rows after the newest commit that was acknowledged.
+    /// Returns the rows after the newest acknowledged commit.
     pub fn newest(&self) -> Rows {
         let entries = self.0.lock();
         let newest = entries.states.get(entries.acknowledged);
@@ -247,7 +255,7 @@ fn has(rows: &Rows, read: &Read) -> bool {
     row.is_some_and(|row| row.print == read.print)
 }
 
-/// Whether the rows found, in any order, are these.
+/// Returns whether the found rows, in any order, are these.
 #[must_use]
 pub fn are(found: &[Read], rows: &Rows) -> bool {
     found.len() == rows.len()

@@ -1,35 +1,37 @@
-//! Rows that all sessions change: each change names what it found and what it left, so that the changes of a row, put
-//! together, must be one chain.
+//! Shared rows, which all sessions change.
+//!
+//! Each change names the content that it found and the content that it left. So the changes of a row must form one
+//! chain.
 
 use std::collections::BTreeMap;
 
 use super::reading::Read;
 
-/// A change of a row, by the prints of its content; `None`: no row.
+/// A change of a row, by the fingerprints of its content; `None` means no row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Link {
     /// The row's key.
     pub key: u64,
-    /// What was there.
+    /// The content before.
     pub from: Option<u64>,
-    /// What is there now.
+    /// The content after.
     pub to: Option<u64>,
 }
 
-/// Changes of committed transactions, and of those of which nobody knows.
+/// Changes of the shared rows by transactions that committed, and by those whose outcome is unknown.
 #[derive(Debug, Default)]
 pub struct Links {
-    /// Of acknowledged commits.
+    /// Changes of acknowledged commits.
     pub acknowledged: Vec<Link>,
-    /// Of commits that were begun, and not acknowledged.
+    /// Changes of commits that began and were not acknowledged.
     pub begun: Vec<Link>,
 }
 
 impl Links {
-    /// Whether the rows that were found are what these changes, one after the other, leave of nothing.
+    /// Checks that these changes, applied one after the other to an empty table, lead to the rows that were found.
     ///
     /// # Errors
-    /// What contradicts that, in words.
+    /// The contradiction, in words.
     pub fn lead_to(&self, found: &[Read]) -> Result<(), String> {
         let mut keys: BTreeMap<u64, Option<u64>> = BTreeMap::new();
         let all = || self.acknowledged.iter().chain(&self.begun);
@@ -73,7 +75,7 @@ impl Links {
                 }
             }
         }
-        // As often as rows were made of nothing, rows have become nothing, but for the one that is there.
+        // The row was created as often as it was deleted, once more if it exists.
         if self.begun.iter().all(|link| link.key != key) {
             let made = known.iter().filter(|link| link.from.is_none()).count();
             let gone = known.iter().filter(|link| link.to.is_none()).count();

@@ -1,4 +1,4 @@
-//! What must be in the database, and what a session must see of it.
+//! The model of the database: the rows that must be in it, and those that a session must see.
 
 pub mod ledger;
 pub mod links;

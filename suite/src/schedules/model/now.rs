@@ -1,4 +1,5 @@
-//! What a session is at, for the others: whether it has a transaction, and which rows that has locked.
+//! The state of a session that other sessions may know: whether it has a transaction, and the rows that this has
+//! locked.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,14 +9,16 @@ use peregrine::{KillHandle, RowLock};
 
 use crate::schedules::end::{wrong, Step};
 
-/// What a session is at. Its mutexes are never held over a point of a schedule.
+/// The state of a session.
+///
+/// Its mutexes are never held across a schedule point.
 #[derive(Default)]
 pub struct Now {
-    /// The transaction that it has now, or had last, for whoever interrupts it.
+    /// The kill handle of the session's current or last transaction, for sessions that interrupt it.
     handle: Mutex<Option<KillHandle>>,
-    /// How many transactions it has begun and how many have ended, together: an odd number while it has one.
+    /// The number of begins and ends of transactions: odd while the session has a transaction.
     bounds: AtomicU64,
-    /// Rows that its transaction was told it has locked, and has not begun to give back.
+    /// The rows that the transaction has locked and has not begun to unlock.
     locked: Mutex<HashMap<u64, RowLock>>,
 }
 
@@ -30,13 +33,13 @@ impl Now {
         self.bounds.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// The number of bounds; `None` where it has a transaction.
+    /// Returns the number of begins and ends; `None` while the session has a transaction.
     pub(in crate::schedules) fn idle(&self) -> Option<u64> {
         let bounds = self.bounds.load(Ordering::SeqCst);
         bounds.is_multiple_of(2).then_some(bounds)
     }
 
-    /// Interrupts its waits.
+    /// Interrupts the transaction's waits.
     pub fn kill(&self) {
         let handle = self.handle.lock().clone();
         if let Some(handle) = handle {
@@ -44,7 +47,7 @@ impl Now {
         }
     }
 
-    /// Its locks may go from now on.
+    /// Forgets the locked rows: the transaction may unlock them from here on.
     pub(in crate::schedules) fn gives_back(&self) {
         self.locked.lock().clear();
     }
@@ -55,10 +58,10 @@ impl Now {
     }
 }
 
-/// A session was told that it has locked a row: nobody else has a lock beside which it can't be.
+/// Records that a session has locked a row, and checks that no other session holds a conflicting lock.
 ///
 /// # Errors
-/// Somebody has.
+/// When another session holds a conflicting lock.
 pub(in crate::schedules) fn locks_alone(all: &[Now], session: u64, id: u64, lock: RowLock) -> Step {
     {
         let mut locked = all[session as usize].locked.lock();
@@ -67,7 +70,7 @@ pub(in crate::schedules) fn locks_alone(all: &[Now], session: u64, id: u64, lock
             *held = lock;
         }
     }
-    // Of two who come together, the second to put its lock down sees the first's.
+    // Each session records its lock before it looks: of two at once, the second to record its lock sees the first's.
     let excludes = |held: RowLock| match held {
         RowLock::None => false,
         RowLock::Shared => lock == RowLock::Exclusive,

@@ -1,4 +1,4 @@
-//! A table's rows, read through one of its indexes.
+//! Reads a table's rows through one of its indexes.
 
 use std::sync::Arc;
 
@@ -6,20 +6,20 @@ use peregrine::{Cursor, CursorOptions, Error, Result, RowView, Seek, Table, Tran
 
 use crate::simulated::model::{print, Row, CODE, GROUP, ID, LARGE, PAD};
 
-/// A row as it was read.
+/// A row as a session reads it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Read {
-    /// Its key.
+    /// The row's key.
     pub id: u64,
     /// See `Row::group`.
     pub group: u64,
     /// See `Row::code`.
     pub code: u64,
-    /// What `print` gives for it.
+    /// The row's fingerprint, from `print`.
     pub print: u64,
 }
 
-/// A row of the model as it is read.
+/// Converts a row of the model into the form in which it is read.
 #[must_use]
 pub fn as_read(id: u64, row: &Row) -> Read {
     Read {
@@ -37,10 +37,10 @@ fn number(value: Value<'_>) -> Result<u64> {
     }
 }
 
-/// What a row holds.
+/// Reads a row's values.
 ///
 /// # Errors
-/// The engine's, of reading large values.
+/// The engine's errors, also for large values.
 pub fn read(row: &RowView<'_>, has_large: bool) -> Result<Read> {
     let (mut pad, mut large) = (Vec::new(), Vec::new());
     let id = number(row.get(ID)?)?;
@@ -55,10 +55,10 @@ pub fn read(row: &RowView<'_>, has_large: bool) -> Result<Read> {
     })
 }
 
-/// All rows that the transaction sees, in the order of an index, or backwards.
+/// Returns all rows that the transaction sees, in the order of an index, or in reverse order.
 ///
 /// # Errors
-/// The engine's.
+/// The engine's errors.
 pub fn rows(
     txn: &mut Transaction,
     table: &Arc<Table>,
@@ -83,7 +83,7 @@ pub fn rows(
     Ok(rows)
 }
 
-/// The key of a row in an index.
+/// Returns the key of a row in an index.
 #[must_use]
 pub fn key_of(row: &Read, index: usize) -> (u64, u64) {
     match index {
@@ -93,7 +93,7 @@ pub fn key_of(row: &Read, index: usize) -> (u64, u64) {
     }
 }
 
-/// Whether the rows stand in the index's order, none of them twice.
+/// Returns whether the rows are in the index's order, none of them twice.
 #[must_use]
 pub fn in_order(rows: &[Read], index: usize) -> bool {
     rows.windows(2)

@@ -1,5 +1,7 @@
-//! What a session sees of the rows of others: in one snapshot, or in a statement that locks all that it reads, those that
-//! one commit of each of them has left.
+//! The rows of other sessions that a session sees.
+//!
+//! In one snapshot, or in a statement that locks all that it reads, these are the rows after one commit of each of
+//! them.
 
 use peregrine::Isolation;
 
@@ -10,20 +12,20 @@ use crate::schedules::plan::OWNERS;
 use crate::schedules::session::{Session, Work};
 
 impl Session<'_> {
-    /// Of each session the commit that was acknowledged last.
+    /// Returns each session's last acknowledged commit.
     pub(in crate::schedules) fn acknowledged(&self) -> Vec<usize> {
         let ledgers = self.ledgers.iter();
         ledgers.map(|ledger| ledger.position().1).collect()
     }
 
-    /// The rows of each other session that were found are those for which `covers` holds after one of its commits: none
-    /// is seen in part, and none that was never begun.
+    /// Checks that the rows found of each other session are its rows after one of its commits, restricted to those for
+    /// which `covers` holds: no commit is seen in part, and none that did not begin.
     ///
     /// | level | which commits |
     /// |---|---|
-    /// | READ COMMITTED | from the one acknowledged last before the statement on: that is when its snapshot is taken |
-    /// | REPEATABLE READ | from the one before the transaction on, begun before its first read ended; and always the same |
-    /// | SERIALIZABLE | as READ COMMITTED: what was read, and what was not found, is locked when the statement ends |
+    /// | READ COMMITTED | from the last one acknowledged before the statement on: the statement takes its snapshot then |
+    /// | REPEATABLE READ | from the last one acknowledged before the transaction to the last begun before its first read ends; always the same |
+    /// | SERIALIZABLE | as READ COMMITTED: the statement holds locks on what it read, and on the gaps, when it ends |
     pub(in crate::schedules) fn of_one_commit(
         &self,
         work: &mut Work,
@@ -63,7 +65,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// A read has taken the transaction's snapshot, if it has one, and seen nothing of others' rows.
+    /// Checks the transaction's snapshot, if it has one, after a read that covers no rows of others.
     pub(in crate::schedules) fn has_snapshot(&self, work: &mut Work) -> Step {
         self.of_one_commit(work, &[], |_| false)
     }

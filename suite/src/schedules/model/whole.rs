@@ -1,4 +1,5 @@
-//! What one commit of each session explains, over all tables: a transaction is there with all its rows or with none.
+//! The check over all tables that one commit of each session explains the rows: a transaction is there with all its
+//! rows or with none.
 
 use std::collections::BTreeMap;
 
@@ -7,15 +8,19 @@ use super::links::Links;
 use super::reading::Read;
 use crate::schedules::tables::AMOUNT;
 
-/// So many choices of commits are tried. Commits that left a session's own rows the same can't be told apart by those,
-/// and each of them may be the one: with several sessions that is a product.
+/// The maximum number of combinations of commits that are tried.
+///
+/// Commits that left the same rows of their session can't be told apart by those rows. So each of them is possible, and
+/// over several sessions the number of combinations is a product.
 const MOST_CHOICES: usize = 512;
 
-/// Whether there is a commit of each session, of those that its own rows allow, with which all before it have left the
-/// rows that all change, and the amounts. `possible`: of each session such commits; none of them empty.
+/// Checks that some combination of commits, one of each session, explains the shared rows and the amounts: all commits
+/// up to them must have left these.
+///
+/// `possible` has for each session the commits that fit its own rows; none of the lists is empty.
 ///
 /// # Errors
-/// What contradicts the choice of the latest.
+/// The contradiction for the combination of the latest commits.
 pub fn explained(
     ledgers: &[Ledger],
     possible: &[Vec<usize>],
@@ -49,7 +54,7 @@ pub fn explained(
     first
 }
 
-/// Whether these commits, and all before them, explain what was found.
+/// Checks that these commits, and all before them, explain the shared rows and the amounts.
 fn explains(
     ledgers: &[Ledger],
     commits: &[usize],
@@ -78,7 +83,7 @@ fn explains(
     Ok(())
 }
 
-/// The same of the rows that all change alone, where each commit that may be there counts as one that is not known.
+/// Checks the shared rows alone: each possible commit but the first counts as one whose outcome is unknown.
 fn in_part(ledgers: &[Ledger], possible: &[Vec<usize>], shared: &[Read]) -> Result<(), String> {
     let mut links = Links::default();
     for (ledger, commits) in ledgers.iter().zip(possible) {

@@ -1,4 +1,4 @@
-//! Changes: rows of the session, automatic values, tables of one session, and how the table is locked.
+//! Changes: of the session's rows, automatic values, tables of one session, and the table's locking mode.
 
 use peregrine::{Error, Locking, RowLock, SchemaNames, Table, TableOptions};
 
@@ -8,7 +8,7 @@ use super::statements::all;
 use crate::schedules::end::{wrong, Step};
 use crate::schedules::plan::OWNERS;
 
-/// Names of tables of one session begin so.
+/// The prefix of the names of tables of one session.
 pub const OF_ONE_SESSION: &str = "of one session ";
 
 impl Varied<'_> {
@@ -36,13 +36,13 @@ impl Varied<'_> {
         }
     }
 
-    /// A name that its index has whole, and that its row may have outside.
+    /// Returns a name that its index has whole, and that the row may have out of row.
     fn long_name(&mut self) -> Vec<u8> {
         let lengths = [70, 200, LONGEST_NAME];
         let len = lengths[self.dice.below(3) as usize] as usize;
         let letter = b'a' + self.dice.below(2) as u8;
         let mut name = vec![letter; len];
-        // Two of them may differ in nothing but the end.
+        // Two such names may differ only in the last byte.
         name[len - 1] = b'0' + self.dice.below(3) as u8;
         name
     }
@@ -52,13 +52,13 @@ impl Varied<'_> {
         rows.values().nth(n).cloned()
     }
 
-    /// The row that keeps another out of the unique index.
+    /// Returns the row that the unique index has in place of another.
     fn in_the_way<'r>(rows: &'r Rows, row: &Row) -> Option<&'r Row> {
         rows.values()
             .find(|other| other.id != row.id && other.excludes(row))
     }
 
-    /// What came of a change that puts a row there, by what the model says is in its way.
+    /// Checks the outcome of an insert or update against the model's conflicting rows.
     fn put(
         &self,
         work: &mut Work,
@@ -100,7 +100,7 @@ impl Varied<'_> {
         let row = self.new_row(id);
         let there = work.rows.get(&id).cloned();
         if there.as_ref().is_some_and(|there| there.part != row.part) {
-            // The key is another one; the model has one row for each id.
+            // The clustered key differs, but the model has one row for each id.
             return Ok(());
         }
         work.trail += &format!(" insert {row:?};");
@@ -161,8 +161,9 @@ impl Varied<'_> {
         Ok(())
     }
 
-    /// Reserves automatic values, uses one, and now and then gives the rest back. Nobody has one that another has; and
-    /// where all lock the counter they follow one another.
+    /// Reserves automatic values, uses one, and sometimes returns the rest.
+    ///
+    /// Two sessions must never have the same value. If all lock the counter, a session's values follow one another.
     pub(super) fn count(&mut self, work: &mut Work) -> Step {
         work.trail += " count;";
         if self.plan.locks_counter {
@@ -193,7 +194,7 @@ impl Varied<'_> {
             ));
         }
         if !self.plan.locks_counter {
-            // Another may have reserved some meanwhile: then these stay unused.
+            // If another session has reserved some meanwhile, these values stay unused.
             if gives_back {
                 self.given.give_back(first + 1..first + n);
                 self.counted.return_auto_increment(first + 1, first + n);
@@ -212,7 +213,7 @@ impl Varied<'_> {
         }
     }
 
-    /// Conflicts are met another way from here on.
+    /// Changes the table's locking mode.
     pub(super) fn set_locking(&mut self, work: &mut Work) -> Step {
         let locking = [
             Locking::Pessimistic,
@@ -224,7 +225,9 @@ impl Varied<'_> {
         Ok(self.db.set_locking(VARIED, locking)?)
     }
 
-    /// The table's columns and indexes have other names from here on, and who uses it goes on. One session does it.
+    /// Gives the table's columns and indexes other names, while other sessions use it.
+    ///
+    /// Only one session does this.
     pub(super) fn set_names(&mut self, work: &mut Work) -> Step {
         let turn = self.dice.below(3);
         work.trail += &format!(" names {turn};");
@@ -244,7 +247,7 @@ impl Varied<'_> {
         }
     }
 
-    /// A table of one session: filled while it is made, changed, and dropped by the transaction that has used it.
+    /// Creates a table of one session, fills and changes it, and drops it in the transaction that has used it.
     pub(super) fn own_table(&mut self, work: &mut Work) -> Step {
         self.next_name += 1;
         let name = format!("{OF_ONE_SESSION}{} {}", self.number, self.next_name);
@@ -287,8 +290,9 @@ impl Varied<'_> {
         Ok(self.db.drop_table_used_by(&mut work.txn, &name)?)
     }
 
-    /// Whoever could not fill a table drops it: its last row may lack entries. Memory, frames and kills are drawn anew
-    /// with each try.
+    /// Drops a table whose filling failed, since its last row may lack entries.
+    ///
+    /// Failures for memory, frames and kills are drawn again at each try.
     fn drop_unfilled(&self, work: &mut Work, name: &str) -> Step {
         let mut dropped = Ok(());
         for _ in 0..100 {

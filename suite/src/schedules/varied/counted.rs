@@ -8,7 +8,7 @@ use peregrine::{Column, ColumnType, Key, TableSchema};
 /// The table's name.
 pub const COUNTED: &str = "counted";
 
-/// The table's definition: a value, and who has it.
+/// The table's definition: a value and its owner.
 #[must_use]
 pub fn schema() -> TableSchema {
     let (bytes, signed) = (8, false);
@@ -21,18 +21,20 @@ pub fn schema() -> TableSchema {
     }
 }
 
-/// Values that somebody has. No point of a schedule lies within its calls.
+/// Automatic values in use.
+///
+/// Its methods contain no schedule point.
 #[derive(Debug, Default)]
 pub struct Given(Mutex<BTreeSet<u64>>);
 
 impl Given {
-    /// Those of before.
+    /// Begins with these values.
     #[must_use]
     pub fn new(values: BTreeSet<u64>) -> Given {
         Given(Mutex::new(values))
     }
 
-    /// Whether nobody had these before.
+    /// Records these values, and returns whether none of them was in use.
     pub fn take(&self, values: std::ops::Range<u64>) -> bool {
         let mut given = self.0.lock();
         let before = given.len();
@@ -41,7 +43,7 @@ impl Given {
         given.len() == before + count
     }
 
-    /// They are about to be given back, and can be given again from here on.
+    /// Records that these values are about to be returned, so that they can be reserved again.
     pub fn give_back(&self, values: std::ops::Range<u64>) {
         let mut given = self.0.lock();
         given.retain(|value| !values.contains(value));

@@ -1,4 +1,4 @@
-//! What must be there in the end, and after a crash.
+//! The checks at the end and after a crash.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -15,7 +15,7 @@ use crate::schedules::model::ledger::Ledger;
 use crate::schedules::model::reading::Read;
 use crate::schedules::plan::OWNERS;
 
-/// The options with which a database of such sessions is opened: tables of one session end with the process.
+/// The options of a database with such sessions: tables of one session end with the process.
 #[must_use]
 pub fn options(options: Options) -> Options {
     Options {
@@ -24,19 +24,19 @@ pub fn options(options: Options) -> Options {
     }
 }
 
-/// Makes the tables.
+/// Creates the tables.
 ///
 /// # Errors
-/// The engine's.
+/// The engine's errors.
 pub fn create(db: &Database) -> Result<()> {
     db.create_table(VARIED, &schema())?;
     db.create_table(COUNTED, &counted::schema()).map(drop)
 }
 
-/// The rows of a session, committed.
+/// Returns a session's committed rows.
 ///
 /// # Errors
-/// The engine's.
+/// The engine's errors.
 pub fn own_rows(db: &Database, session: u64) -> Result<Rows> {
     let table = db.table(VARIED)?;
     let mut txn = db.begin(Isolation::RepeatableRead);
@@ -45,10 +45,10 @@ pub fn own_rows(db: &Database, session: u64) -> Result<Rows> {
     Ok(own.map(|row| (row.id, row)).collect())
 }
 
-/// A ledger that begins with the rows of a session.
+/// Returns a ledger that begins with a session's rows.
 ///
 /// # Errors
-/// The engine's.
+/// The engine's errors.
 pub fn ledger(db: &Database, session: u64) -> Result<Ledger> {
     let ledger = Ledger::default();
     ledger.begins(&for_ledger(&own_rows(db, session)?), &[], &[]);
@@ -56,10 +56,10 @@ pub fn ledger(db: &Database, session: u64) -> Result<Ledger> {
     Ok(ledger)
 }
 
-/// The automatic values that rows have, and the one that comes next.
+/// Returns the automatic values that rows have, and the next one.
 ///
 /// # Errors
-/// The engine's.
+/// The engine's errors.
 pub fn values(db: &Database) -> Result<(BTreeSet<u64>, u64)> {
     let table = db.table(COUNTED)?;
     let mut txn = db.begin(Isolation::RepeatableRead);
@@ -76,11 +76,12 @@ pub fn values(db: &Database) -> Result<(BTreeSet<u64>, u64)> {
     Ok((values, table.next_auto_increment()))
 }
 
-/// All rows, through all indexes, are those of the ledgers after one of the commits; the counter stands behind all
-/// values that rows have.
+/// Checks through all indexes that the rows are those of the ledgers after one of the commits.
+///
+/// Also checks that the counter is above all values that rows have.
 ///
 /// # Errors
-/// What differs, in words.
+/// The difference, in words.
 pub fn compare(
     db: &Database,
     ledgers: &[Ledger],
@@ -140,10 +141,10 @@ pub fn compare(
     }
 }
 
-/// Tables of one session are gone with the process.
+/// Checks that the tables of one session ended with the process.
 ///
 /// # Errors
-/// Which one is not.
+/// The name of a table that is still there.
 pub fn of_one_session_are_gone(db: &Database) -> std::result::Result<(), String> {
     let mut names = db.table_names().into_iter();
     match names.find(|name| name.starts_with(OF_ONE_SESSION)) {

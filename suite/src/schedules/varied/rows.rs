@@ -1,4 +1,4 @@
-//! The table of many kinds of keys and values, its rows, and what its indexes have them in order by.
+//! The table of many kinds of keys and values, its rows, and the orders of its indexes.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -15,13 +15,15 @@ use crate::simulated::model;
 pub const VARIED: &str = "varied";
 /// The first part of the clustered key, descending.
 pub const PART: usize = 0;
-/// The second; divided by `OWNERS` it leaves the number of the row's owner.
+/// The second part of the clustered key; modulo `OWNERS` it is the number of the row's owner.
 pub const ID: usize = 1;
 /// A signed number, or NULL.
 pub const NUMBER: usize = 2;
-/// Some bytes, or NULL.
+/// Bytes, or NULL.
 pub const NAME: usize = 3;
-/// Unique together with the number, or NULL. Owners have different ones.
+/// A code, or NULL: unique together with the number.
+///
+/// Owners have different codes.
 pub const CODE: usize = 4;
 
 /// The index by number, descending, and name.
@@ -30,9 +32,9 @@ pub const BY_NUMBER: usize = 1;
 pub const BY_CODE: usize = 2;
 /// The index by the first bytes of the name, descending.
 pub const BY_NAME: usize = 3;
-/// The longest name: long enough to stand outside of its row, where knobs keep rows short.
+/// The longest name: stored out of row where knobs keep rows short.
 pub const LONGEST_NAME: u32 = 700;
-/// Bytes of a name that it has.
+/// The number of bytes of a name in the index `BY_NAME`.
 const PREFIX: usize = 2;
 
 /// A row.
@@ -50,7 +52,7 @@ pub struct Row {
     pub code: Option<u64>,
 }
 
-/// Rows of one owner by their ids.
+/// Rows of one owner, by their ids.
 pub type Rows = BTreeMap<u64, Row>;
 
 /// The table's definition.
@@ -101,26 +103,27 @@ impl Row {
         ]
     }
 
-    /// Its clustered key.
+    /// Encodes its clustered key.
     ///
     /// # Errors
-    /// The engine's.
+    /// The engine's errors.
     pub fn key(&self, table: &Table) -> Result<Vec<u8>> {
         table.encode_key(0, &[Value::UInt(self.part), Value::UInt(self.id)])
     }
 
-    /// What was read.
+    /// Reads a row.
     ///
     /// # Errors
-    /// The engine's; [`Error::Internal`] for a value of another type.
+    /// The engine's errors; [`Error::Internal`] for a value of another type.
     pub fn read(view: &RowView<'_>) -> Result<Row> {
         let mut name = Vec::new();
         let has_name = view.get_large(NAME, &mut name)?;
         Row::with_name(view, has_name.then_some(name))
     }
 
-    /// As [`Row::read`], under the latch of the row's page, where no other page may be read: a name that stands outside
-    /// of the row is that of the row that is known, if that one's is as long.
+    /// Like [`Row::read`], but under the latch of the row's page, where no other page may be read.
+    ///
+    /// For a name stored out of row it returns the name of the `known` row, if that has the same length.
     ///
     /// # Errors
     /// As [`Row::read`].
@@ -160,7 +163,7 @@ impl Row {
         })
     }
 
-    /// A number that two different rows have with hardly any chance.
+    /// A fingerprint: two different rows hardly ever have the same.
     fn print(&self) -> u64 {
         let numbers = format!("{} {:?} {:?}", self.part, self.number, self.code);
         let name = self.name.as_deref();
@@ -172,7 +175,9 @@ impl Row {
         name.map(|name| &name[..name.len().min(PREFIX)])
     }
 
-    /// Which of two rows comes first in an index. NULL is less than every value.
+    /// Compares two rows by their order in an index.
+    ///
+    /// NULL is less than every value.
     #[must_use]
     pub fn order(&self, other: &Row, index: usize) -> Ordering {
         let first = match index {
@@ -191,7 +196,7 @@ impl Row {
         first.then_with(key)
     }
 
-    /// Whether the unique index takes only one of the two.
+    /// Returns whether the unique index accepts only one of the two.
     #[must_use]
     pub fn excludes(&self, other: &Row) -> bool {
         let both = |row: &Row| row.code.zip(row.number);
@@ -199,7 +204,7 @@ impl Row {
     }
 }
 
-/// The rows for a ledger, which knows them by their prints.
+/// Converts rows for a ledger, which knows them by their fingerprints.
 #[must_use]
 pub fn for_ledger(rows: &Rows) -> ledger::Rows {
     let known = |row: &Row| model::Row {
@@ -212,7 +217,7 @@ pub fn for_ledger(rows: &Rows) -> ledger::Rows {
     rows.iter().map(|(id, row)| (*id, known(row))).collect()
 }
 
-/// A row as a ledger compares it.
+/// Converts a row into the form that a ledger compares.
 #[must_use]
 pub fn as_read(row: &Row) -> Read {
     Read {

@@ -1,4 +1,4 @@
-//! One session on the table of many kinds of keys: its transactions, and how they end.
+//! One session on the table of many kinds of keys: its transactions and their ends.
 
 use std::sync::Arc;
 
@@ -25,27 +25,27 @@ pub struct Varied<'a> {
     pub(super) next_name: u64,
     ledger: &'a Ledger,
     power: &'a Power,
-    /// Its rows, as they were committed last.
+    /// Its rows after its last commit.
     rows: Rows,
 }
 
-/// A transaction of it.
+/// A transaction of a session.
 pub(super) struct Work {
     pub txn: Transaction,
     /// The session's rows, as the transaction sees them.
     pub rows: Rows,
     pub savepoints: Vec<(Savepoint, Rows)>,
-    /// What it has done, for whoever looks for what went wrong.
+    /// Its statements, for the text of a failure.
     pub trail: String,
-    /// Its commit has begun.
+    /// Whether its commit has begun.
     commits: bool,
 }
 
 impl<'a> Varied<'a> {
-    /// Number `number` of the plan; `life` tells apart what was done before a crash and after.
+    /// Session `number` of the plan; `life` distinguishes the time before a crash from the time after.
     ///
     /// # Errors
-    /// The engine's.
+    /// The engine's errors.
     pub fn new(
         plan: &'a Plan,
         number: u64,
@@ -55,7 +55,7 @@ impl<'a> Varied<'a> {
         ledger: &'a Ledger,
         power: &'a Power,
     ) -> Result<Self> {
-        // Points that kill may strike here, too.
+        // A point may kill this read, too.
         let rows = loop {
             match own_rows(db, number) {
                 Err(peregrine::Error::Interrupted) => {}
@@ -80,7 +80,7 @@ impl<'a> Varied<'a> {
     /// Runs its transactions.
     ///
     /// # Errors
-    /// What is wrong.
+    /// Text that says what is wrong.
     pub fn run(&mut self, transactions: u32) -> std::result::Result<(), String> {
         for _ in 0..transactions {
             let isolations = [
@@ -98,7 +98,7 @@ impl<'a> Varied<'a> {
                 commits: false,
             };
             let fails = self.plan.ending == Ending::CallFails;
-            // A transaction of its own is another one: it may have the table otherwise at once.
+            // `set_locking` takes effect at once, outside of the session's transaction.
             let beside = Beside {
                 sessions: self.plan.varied,
                 is_optimistic: true,
@@ -109,10 +109,10 @@ impl<'a> Varied<'a> {
                 Ok(()) => Ok(()),
                 Err(End::Wrong(what)) => Err(what),
                 Err(End::Failed(what) | End::Refused(what)) if !fails => Err(what),
-                // What is committed is unknown.
+                // It is unknown whether the commit took effect.
                 Err(End::Failed(_)) if work.commits => return Ok(()),
                 Err(_) => match work.txn.rollback() {
-                    // Nothing can be done any more.
+                    // After a failed call the session can do nothing more.
                     Err(_) if fails => return Ok(()),
                     outcome => outcome.map_err(|error| format!("rolling back: {error}")),
                 },
@@ -162,7 +162,7 @@ impl<'a> Varied<'a> {
         }
     }
 
-    /// Commits as a whole; in two halves; or in two halves of which the second does not wait, and the log is synced.
+    /// Commits at once; or in two steps; or in two steps of which the second does not wait, and then syncs the log.
     fn commit(&mut self, work: &mut Work, how: u32) -> Step {
         work.trail += " commit;";
         work.commits = true;
@@ -175,7 +175,7 @@ impl<'a> Varied<'a> {
             Ok(()) => {}
             Err(End::Failed(what)) => return Err(End::Failed(format!("commit: {what}"))),
             Err(End::Wrong(what)) => return wrong(format!("commit: {what}")),
-            // It is rolled back.
+            // The commit was rolled back.
             Err(end) => {
                 self.ledger.withdraw();
                 return Err(end);

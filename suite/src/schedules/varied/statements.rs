@@ -1,4 +1,4 @@
-//! Reads: what must be found is what the model has, for rows of the session itself.
+//! Reads: for the session's own rows, they must find exactly the rows of the model.
 
 use std::cmp::Ordering;
 use std::ops::ControlFlow;
@@ -15,10 +15,10 @@ use super::session::{Varied, Work};
 use crate::schedules::end::{wrong, Step};
 use crate::schedules::plan::OWNERS;
 
-/// All rows that the transaction sees, in the order of an index, or backwards.
+/// Returns all rows that the transaction sees, in the order of an index, or in reverse order.
 ///
 /// # Errors
-/// The engine's.
+/// The engine's errors.
 pub fn all(
     txn: &mut Transaction,
     table: &Arc<Table>,
@@ -43,7 +43,7 @@ fn to_the_end(txn: &mut Transaction, mut cursor: Cursor, backwards: bool) -> Res
     Ok(rows)
 }
 
-/// Whether the rows stand in the order of an index, or backwards, none of them twice.
+/// Returns whether the rows are in the order of an index, or in reverse order, none of them twice.
 #[must_use]
 pub fn in_order(rows: &[Row], index: usize, backwards: bool) -> bool {
     let wanted = match backwards {
@@ -54,7 +54,7 @@ pub fn in_order(rows: &[Row], index: usize, backwards: bool) -> bool {
         .all(|pair| pair[0].order(&pair[1], index) == wanted)
 }
 
-/// Lets entries without a code through; in their order they are the first.
+/// An entry filter for entries without a code, which come first in the index's order.
 struct WithoutCode {
     stops: bool,
 }
@@ -69,7 +69,7 @@ impl EntryFilter for WithoutCode {
     }
 }
 
-/// A column's value. Where the row is read, a name may stand outside of it.
+/// Returns a column's value; a name may be stored out of row.
 fn value_of(entry: &RowView<'_>, column: usize) -> Result<OwnedValue> {
     if column != NAME {
         return Ok(entry.get(column)?.to_owned());
@@ -100,8 +100,8 @@ fn holds(condition: &Condition<'_>, row: &Row) -> bool {
 }
 
 impl Varied<'_> {
-    /// The session's rows among those found must be those of the model for which `wanted` holds, in the order of an
-    /// index.
+    /// Checks that the session's rows among those found are those of the model for which `wanted` holds, in the order
+    /// of an index.
     pub(super) fn must_be(
         &self,
         work: &Work,
@@ -127,7 +127,7 @@ impl Varied<'_> {
         }
     }
 
-    /// All rows by an index, with a lock or without.
+    /// Reads all rows by an index, with or without a lock.
     pub(super) fn scan(&mut self, work: &mut Work) -> Step {
         let index = self.dice.below(BY_NAME as u32 + 1) as usize;
         let backwards = self.dice.below(2) == 0;
@@ -148,7 +148,7 @@ impl Varied<'_> {
         self.must_be(work, &found, index, backwards, |_| true)
     }
 
-    /// Rows without a code, by a filter of entries.
+    /// Reads the rows without a code, by a filter of entries.
     pub(super) fn filtered(&mut self, work: &mut Work) -> Step {
         if !self.table.index_covers(BY_CODE, CODE) {
             return Ok(());
@@ -165,7 +165,7 @@ impl Varied<'_> {
         self.must_be(work, &found, BY_CODE, backwards, |row| row.code.is_none())
     }
 
-    /// What index entries alone give.
+    /// Reads index entries without their rows.
     pub(super) fn entries(&mut self, work: &mut Work) -> Step {
         let index = self.dice.below(BY_NAME as u32 + 1) as usize;
         let covers = |column: &usize| self.table.index_covers(index, *column);
@@ -212,7 +212,7 @@ impl Varied<'_> {
         }
     }
 
-    /// Aggregates over rows with NULLs are those of the rows that a scan finds.
+    /// Checks that aggregates over rows with NULLs are those of the rows that a scan finds.
     pub(super) fn aggregates(&mut self, work: &mut Work) -> Step {
         if work.txn.isolation() == Isolation::ReadCommitted {
             return Ok(());
@@ -289,7 +289,7 @@ impl Varied<'_> {
         }
     }
 
-    /// The library's fast reads by one snapshot.
+    /// Reads rows by the library's fast reads of one snapshot.
     pub(super) fn rows_of_snapshot(&mut self, work: &mut Work) -> Step {
         if work.txn.isolation() == Isolation::Serializable {
             return Ok(());
@@ -336,7 +336,7 @@ impl Varied<'_> {
         self.must_be(work, &found, 0, false, |_| true)
     }
 
-    /// A cursor goes on where it stood, over the end of a statement, changes and the way back to a savepoint.
+    /// Checks that a cursor keeps its position over the end of a statement, changes, and a rollback to a savepoint.
     pub(super) fn kept_cursor(&mut self, work: &mut Work) -> Step {
         let index = self.dice.below(BY_NAME as u32 + 1) as usize;
         work.trail += &format!(" a cursor over {index} begins;");
@@ -366,14 +366,14 @@ impl Varied<'_> {
         while cursor.next(&mut work.txn)? {
             found.push(Row::read(&cursor.row()?)?);
         }
-        // Where the row is by now on which it stood is another matter.
+        // The row of the cursor's position may have moved, so leave it out.
         found.retain(|row| row.id != stood.id);
         self.must_be(work, &found, index, false, |row| {
             row.id != stood.id && stood.order(row, index) == Ordering::Less
         })
     }
 
-    /// A walk that waits for no row at READ COMMITTED, and gives back what it does not want.
+    /// Reads at READ COMMITTED without waits for rows, and unlocks the rows that it does not want.
     pub(super) fn semi_consistent(&mut self, work: &mut Work) -> Step {
         if work.txn.isolation() != Isolation::ReadCommitted {
             return Ok(());

@@ -5,11 +5,12 @@ use peregrine::{Error, Result, Table};
 use super::Player;
 
 impl Player<'_> {
-    /// The next automatic value of a table, which nobody had before: it lies behind all that were committed, and behind
-    /// all that open transactions have.
+    /// Returns the next automatic value of a table.
+    ///
+    /// It must be above all values that were committed, and above all values of open transactions.
     ///
     /// # Errors
-    /// The engine's; [`Error::Internal`] where a value is given again.
+    /// The engine's errors; [`Error::Internal`] when a value is given twice.
     pub(super) fn automatic(&self, table: &Table, name: &str) -> Result<u64> {
         let id = table.reserve_auto_increment(1, 1, 1, u64::MAX)?;
         let committed = self.state().tables.get(name).map(|table| table.least_auto);

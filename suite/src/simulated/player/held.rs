@@ -1,4 +1,4 @@
-//! A snapshot that is held while all else goes on, and read now and then: it stays as it was when it was taken.
+//! A snapshot that is held during the other work and read several times: its contents must not change.
 
 use peregrine::{Database, Error, Isolation, Result, Transaction};
 
@@ -8,19 +8,21 @@ use super::super::workload::Plan;
 use super::Player;
 use crate::dice::Dice;
 
-/// One step in so many looks at the snapshot.
+/// One step in this many looks at the snapshot.
 const LOOKS: u32 = 8;
-/// After one look in so many the next one takes another.
+/// After one look in this many, the next look takes a new snapshot.
 const ANEW: u32 = 3;
 
-/// The snapshot, if there is one. Its dice are its own: workloads that hold none are drawn as ever.
+/// The held snapshot, if there is one.
+///
+/// It has dice of its own, so that workloads without one draw the same.
 pub(super) struct Held {
     dice: Dice,
     snapshot: Option<(Transaction, State)>,
 }
 
 impl Held {
-    /// None yet.
+    /// Begins without a snapshot.
     pub fn new(plan: &Plan) -> Held {
         Held {
             dice: Dice::new(plan.seed, plan.number ^ 1 << 43),
@@ -28,14 +30,14 @@ impl Held {
         }
     }
 
-    /// Gives it up: it uses tables, which can't be dropped or emptied meanwhile.
+    /// Drops the snapshot, because tables that it uses can't be dropped or truncated.
     pub fn give_up(&mut self) {
         self.snapshot = None;
     }
 }
 
 impl Player<'_> {
-    /// Takes a snapshot, or reads all tables by the one that is held.
+    /// Takes a snapshot, or reads all tables by the held one.
     pub(super) fn look_at_held(&mut self, db: &Database) -> Result<()> {
         if !self.plan.holds_snapshots || self.held.dice.below(LOOKS) > 0 {
             return Ok(());

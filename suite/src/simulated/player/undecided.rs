@@ -1,4 +1,4 @@
-//! Transactions that are prepared, until they are decided: by the object that has them, or by name.
+//! Prepared transactions until their decision, through their object or by name.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,20 +8,24 @@ use peregrine::{Database, Result, Transaction, Xid};
 use super::super::model::State;
 use super::Player;
 
-/// Transactions that are undecided at once, at most.
+/// The maximum number of undecided transactions at a time.
 const MOST: usize = 4;
 
-/// A prepared transaction. One that [`State::prepared`] does not have is decided, though an error came
-/// of it: then what it has used may still be locked.
+/// A prepared transaction.
+///
+/// If [`State::prepared`] lacks it, it is decided, though the decision gave an error; then the rows and tables that it
+/// used may still be locked.
 pub(super) struct Undecided {
     xid: Xid,
-    /// While it is not detached.
+    /// The transaction's object; `None` once detached.
     txn: Option<Transaction>,
-    /// As [`super::Session::used`].
+    /// Like [`super::Session::used`].
     used: BTreeSet<String>,
 }
 
-/// What a state has, after an opening: the rows that a transaction has changed are locked, and no others.
+/// Returns the undecided transactions of a state after an opening.
+///
+/// Only the rows that they have changed are locked then.
 pub(super) fn after_opening(state: &State) -> Vec<Undecided> {
     let prepared = state.prepared.iter();
     prepared
@@ -39,10 +43,10 @@ pub(super) fn after_opening(state: &State) -> Vec<Undecided> {
 }
 
 impl Player<'_> {
-    /// Decides everything that is prepared.
+    /// Decides all prepared transactions.
     ///
     /// # Errors
-    /// The engine's.
+    /// The engine's errors.
     pub fn decide_all(&mut self, db: &Database) -> Result<()> {
         while !self.undecided.is_empty() {
             self.decide_one(db)?;
@@ -50,13 +54,13 @@ impl Player<'_> {
         Ok(())
     }
 
-    /// Decides some of what is prepared, or all, or nothing.
+    /// Decides a random number of the prepared transactions.
     pub(super) fn decide_some(&mut self, db: &Database) -> Result<()> {
         let number = self.dice.below(self.undecided.len() as u32 + 1);
         (0..number).try_for_each(|_| self.decide_one(db))
     }
 
-    /// Commits one, or rolls it back.
+    /// Commits or rolls back one of them.
     pub(super) fn decide_one(&mut self, db: &Database) -> Result<()> {
         let number = self.undecided.len() as u32;
         if number == 0 {
@@ -82,7 +86,7 @@ impl Player<'_> {
         });
         if outcome.is_err() {
             if !db.prepared().iter().any(|other| other.xid == one.xid) {
-                // It is decided here, and may be undecided again after the next opening.
+                // The transaction is decided here, but may be undecided again after the next opening.
                 self.states.push(after);
                 self.in_doubt = Some(before);
             }
@@ -91,7 +95,7 @@ impl Player<'_> {
         outcome
     }
 
-    /// Prepares a session's transaction, if it has changed anything; its object keeps it, or not.
+    /// Prepares a session's transaction, if it has changes; keeps its object or detaches it.
     pub(super) fn prepare(&mut self, at: usize) -> Result<()> {
         if self.undecided.len() >= MOST {
             return Ok(());
@@ -124,7 +128,7 @@ impl Player<'_> {
         Ok(())
     }
 
-    /// Whether something that is undecided uses a table or row.
+    /// Returns whether an undecided transaction uses a table or row.
     pub(super) fn is_undecided(&self, used: &str) -> bool {
         self.undecided.iter().any(|one| one.used.contains(used))
     }
@@ -133,7 +137,7 @@ impl Player<'_> {
         self.undecided.iter_mut().for_each(|one| one.txn = None);
     }
 
-    /// Nothing of those that are decided is locked any more.
+    /// Forgets the decided transactions: they hold no locks any more.
     pub(super) fn forget_decided(&mut self) {
         let mut undecided = std::mem::take(&mut self.undecided);
         undecided.retain(|one| self.state().prepared.contains_key(&one.xid));

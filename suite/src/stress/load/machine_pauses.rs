@@ -1,5 +1,7 @@
-//! Pauses that are the machine's and nobody else's: a thread that only sleeps, and wakes late; a thread
-//! that syncs a file of its own, and waits long.
+//! Pauses of the machine.
+//!
+//! One thread only sleeps, and measures how late it wakes. Another thread syncs a file of its own, and measures how
+//! long that takes.
 
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
@@ -10,23 +12,24 @@ use std::time::{Duration, Instant};
 
 use crate::error::{PathContext, Result};
 
-/// How long the sleeping thread sleeps.
+/// The time for which the sleeping thread sleeps.
 const NAP: Duration = Duration::from_millis(1);
 
-/// The syncing thread's pause between two syncs: rare beside those of a log, so that it disturbs little.
+/// The syncing thread's pause between two syncs: its syncs are rare compared with those of a log, so they disturb
+/// little.
 const BETWEEN: Duration = Duration::from_millis(20);
 
-/// A stretch of time.
+/// A span of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stretch {
-    /// When it began.
+    /// Its beginning.
     pub from: Instant,
-    /// When it ended.
+    /// Its end.
     pub to: Instant,
 }
 
 impl Stretch {
-    /// From a moment until now.
+    /// The span from a moment until now.
     #[must_use]
     pub fn since(from: Instant) -> Self {
         let to = Instant::now();
@@ -39,7 +42,7 @@ impl Stretch {
         self.to.saturating_duration_since(self.from)
     }
 
-    /// How much of it the others cover; they don't overlap one another.
+    /// Returns how much of it the others cover; the others must not overlap one another.
     #[must_use]
     pub fn covered_by(&self, others: &[Stretch]) -> Duration {
         others
@@ -53,20 +56,22 @@ impl Stretch {
     }
 }
 
-/// What the two threads have seen.
+/// The findings of the two threads.
 #[derive(Debug, Clone, Default)]
 pub struct MachinePauses {
     /// Times in which the sleeping thread should have run and did not.
     pub not_run: Vec<Stretch>,
     /// Long syncs of another file on the same file system.
     pub slow_syncs: Vec<Stretch>,
-    /// The longest of each.
+    /// The maximum time for which the sleeping thread did not run.
     pub longest_not_run: Duration,
-    /// The longest sync.
+    /// The maximum time of a sync.
     pub longest_sync: Duration,
 }
 
-/// Starts both threads; they end when `stop` is set. Stretches of `minimum` and longer are kept.
+/// Starts both threads, which end when `stop` is set.
+///
+/// They keep spans of at least `minimum`.
 pub fn watch<'scope, 'env>(
     scope: &'scope std::thread::Scope<'scope, 'env>,
     dir: &'env Path,
@@ -87,7 +92,7 @@ pub struct Watching<'scope> {
 }
 
 impl Watching<'_> {
-    /// What they have seen; `stop` must have been set.
+    /// Joins the threads and returns their findings; the caller has set `stop`.
     ///
     /// # Errors
     /// When the file could not be written.
@@ -131,7 +136,7 @@ fn sync_and_see(
     let block = [0x5a; 4096];
     while !stop.load(Ordering::Relaxed) {
         let begun = Instant::now();
-        // Always the same block: nothing but the data has to reach the disk.
+        // Always the same block, so that only its data has to reach the disk.
         file.write_all_at(&block, 0)
             .and_then(|()| file.sync_data())
             .at("cannot write", path)?;
@@ -155,7 +160,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Against counting milliseconds one by one.
+        /// Compares with a count of the milliseconds, one by one.
         #[test]
         fn coverage_is_what_both_have(
             gaps in proptest::collection::vec((0u64..30, 0u64..30), 0..10),

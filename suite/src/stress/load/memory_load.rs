@@ -1,7 +1,7 @@
-//! What the sessions of the memory test do, and what must be right while they do it.
+//! The work of the memory test's sessions, and the checks of their answers.
 //!
-//! Money is moved between accounts, so every look at all of them has the same sum; a long value
-//! stands beside its checksum; the large transaction knows how many rows there must be.
+//! The sessions move money between accounts, so the sum over all accounts is constant. Each long value has its checksum
+//! in the same row. The session of the large transaction knows how many rows there must be.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -13,26 +13,26 @@ use crate::dice::Dice;
 /// The schema.
 pub const SCHEMA: &str = "memory";
 
-/// What an account begins with.
+/// The initial amount of an account.
 const BEGIN: u64 = 1_000;
 
-/// Long values at a time.
+/// The number of long values at a time.
 const VALUES: u32 = 16;
 
-/// The longest value, in repetitions of 32 bytes (4 MiB).
+/// The maximum length of a long value, in repetitions of 32 bytes (4 MiB).
 const LONGEST: u32 = 4 << 20 >> 5;
 
-/// How large everything is.
+/// The sizes of the test's data.
 #[derive(Debug, Clone, Copy)]
 pub struct Sizes {
-    /// Accounts, of some 250 bytes each with their index.
+    /// The number of accounts; each takes about 250 bytes with its index entries.
     pub accounts: u32,
-    /// Rows of the large transaction.
+    /// The number of rows of the large transaction.
     pub large: u32,
 }
 
 impl Sizes {
-    /// Data of about four times a cache.
+    /// Returns sizes for data of about four times the cache.
     #[must_use]
     pub fn for_cache(bytes: u64) -> Self {
         let accounts = u32::try_from(bytes / 60).unwrap_or(u32::MAX);
@@ -46,7 +46,7 @@ impl Sizes {
         u64::from(self.accounts) * BEGIN
     }
 
-    /// Creates and fills the tables.
+    /// Returns the statements that create and fill the tables.
     #[must_use]
     pub fn tables(self) -> Vec<String> {
         let accounts = self.accounts;
@@ -70,25 +70,25 @@ impl Sizes {
     }
 }
 
-/// What a session does again and again.
+/// The work that a session repeats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// Reads accounts by key, and moves money.
+    /// Reads accounts by key and moves money.
     Points,
-    /// Writes, reads and deletes values of megabytes.
+    /// Writes, reads and deletes values of up to 4 MiB.
     LongValues,
-    /// Sorts all accounts, and scans them by each index.
+    /// Sorts all accounts and scans them by each index.
     Sorts,
-    /// Inserts many rows in a transaction, locks them, commits or rolls back, and deletes them.
+    /// Inserts and updates many rows in a transaction, commits or rolls back, and locks them.
     Large,
-    /// Copies a part of the accounts, alters the copy, and drops it.
+    /// Copies a part of the accounts, alters the copy and drops it.
     Definitions,
     /// Holds a snapshot.
     Snapshot,
 }
 
 impl Role {
-    /// The sessions, one each.
+    /// The roles of the sessions.
     pub const SESSIONS: [Role; 8] = [
         Role::Points,
         Role::Points,
@@ -101,12 +101,12 @@ impl Role {
     ];
 }
 
-/// Why a round ended.
+/// The reason for which a round ended.
 #[derive(Debug)]
 pub enum Trouble {
-    /// What the server said.
+    /// An error of the server.
     Sql(mysql::Error),
-    /// An answer that can't be.
+    /// A wrong answer.
     Wrong(String),
 }
 
@@ -130,15 +130,15 @@ impl From<mysql::Error> for Trouble {
 pub struct Session {
     /// Its connection.
     pub connection: mysql::Conn,
-    /// What it does.
+    /// Its role.
     pub role: Role,
-    /// Its numbers.
+    /// Its random numbers.
     pub dice: Dice,
-    /// How large everything is.
+    /// The sizes of the data.
     pub sizes: Sizes,
-    /// Statements so far.
+    /// The number of statements so far.
     pub statements: u64,
-    /// How long a snapshot is held, in seconds.
+    /// The time for which a snapshot is held, in seconds.
     pub hold_s: f64,
 }
 
@@ -165,12 +165,14 @@ impl Session {
         )))
     }
 
-    /// All accounts and all money.
+    /// The number of all accounts, and all money.
     fn all(&self) -> (u64, u64) {
         (self.sizes.accounts.into(), self.sizes.all_money())
     }
 
-    /// One round. After an error whatever it had begun is to be rolled back.
+    /// Runs one round.
+    ///
+    /// After an error the caller must roll back.
     ///
     /// # Errors
     /// [`Trouble`].
@@ -221,7 +223,7 @@ impl Session {
         self.check_values()
     }
 
-    /// No value differs from what stands beside it.
+    /// Checks that every value matches its length and checksum.
     fn check_values(&mut self) -> Result<(), Trouble> {
         self.expect(
             "SELECT count(*), 0 FROM long_values WHERE length(v) <> length OR crc32(v) <> crc",
@@ -258,7 +260,7 @@ impl Session {
         let there = if commits { u64::from(rows) } else { 0 };
         self.expect("SELECT count(*), 0 FROM large", (there, 0))?;
         self.run("BEGIN")?;
-        // Locks without a change: those take memory of their own.
+        // Locks rows without changing them, because these locks need memory of their own.
         let locked: Result<(), Trouble> =
             self.expect("SELECT count(*), 0 FROM large FOR UPDATE", (there, 0));
         self.run("ROLLBACK")?;
@@ -295,7 +297,7 @@ impl Session {
         self.run("COMMIT")
     }
 
-    /// What must be so at the end, whoever asks.
+    /// Checks the tables at the end.
     ///
     /// # Errors
     /// [`Trouble`].

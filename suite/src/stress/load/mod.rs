@@ -1,4 +1,4 @@
-//! What runs while a server is under stress, and what the machine does meanwhile.
+//! The loads of a server under stress, and the pauses of the machine.
 
 pub mod machine_pauses;
 pub(super) mod memory_load;

@@ -1,4 +1,4 @@
-//! Writers that update random rows as fast as they can, through the library or through a server.
+//! Writers that update random rows as fast as they can, through the library or a server.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,37 +12,37 @@ use crate::engines::hosted::{
 };
 use crate::error::{Result, StatementContext, SuiteError};
 
-/// Bytes of a row's text.
+/// The number of bytes in a row's text.
 const TEXT: usize = 100;
 
 /// The schema of a server's table.
 pub const SCHEMA: &str = "stress";
 
-/// Rows of one transaction while the table is filled.
+/// The number of rows in a transaction that fills the table.
 const AT_ONCE: u32 = 10_000;
 
-/// One writer: each call is a transaction.
+/// A writer; each call is a transaction.
 pub type Writer<'a> = Box<dyn FnMut() -> Result<()> + Send + 'a>;
 
-/// A table that can be written to, and an engine that takes checkpoints.
+/// A table for writers, and an engine that takes checkpoints.
 pub trait WriteLoad: Sync {
-    /// What it is, for result lines.
+    /// Its name for result lines.
     fn title(&self) -> String;
 
-    /// A writer of its own; `number` seeds it.
+    /// Creates a writer; `number` is its seed.
     ///
     /// # Errors
-    /// When the server refuses.
+    /// When the server returns an error.
     fn writer(&self, number: u64) -> Result<Writer<'_>>;
 
-    /// Takes a checkpoint, and returns when it is complete.
+    /// Takes a checkpoint, and returns when the checkpoint is complete.
     ///
     /// # Errors
     /// When it fails.
     fn checkpoint(&self) -> Result<()>;
 }
 
-/// Through the library, in this process.
+/// Writes through the library, in this process.
 #[derive(Debug)]
 pub struct Library {
     database: Database,
@@ -50,7 +50,7 @@ pub struct Library {
 }
 
 impl Library {
-    /// Makes a database in `dir` and fills its table.
+    /// Creates a database in `dir` and fills its table.
     ///
     /// # Errors
     /// When that fails.
@@ -72,7 +72,7 @@ impl Library {
             user: vec![],
         };
         let table = database.create_table("load", &schema).map_err(failed)?;
-        // Text that can't be made much shorter: what is written shall be worth the disk's while.
+        // Random text, which compression can't shorten much, so that the writes are worth measuring.
         let mut dice = Dice::new(1, u64::MAX);
         let mut text = [0; TEXT];
         for first in (1..=rows).step_by(AT_ONCE as usize) {
@@ -121,7 +121,7 @@ impl WriteLoad for Library {
     }
 }
 
-/// Through a server.
+/// Writes through a server.
 #[derive(Debug)]
 pub struct Server<'a> {
     hosted: &'a Hosted,
@@ -130,10 +130,10 @@ pub struct Server<'a> {
 }
 
 impl<'a> Server<'a> {
-    /// Makes the table and fills it.
+    /// Creates the table and fills it.
     ///
     /// # Errors
-    /// When the server refuses.
+    /// When the server returns an error.
     pub fn create(hosted: &'a Hosted, rows: u32, rows_a_statement: u32) -> Result<Self> {
         let mut connection = hosted.connect(None)?;
         hosted::run_all(
@@ -180,12 +180,12 @@ impl WriteLoad for Server<'_> {
     }
 }
 
-/// A writer on a server's connection: each statement updates `many` neighbours of `rows`.
+/// A writer on a server's connection: each statement updates `many` neighbouring rows of `rows`.
 #[must_use]
 pub fn updates(mut connection: mysql::Conn, number: u64, rows: u32, many: u32) -> Writer<'static> {
     let mut dice = Dice::new(1, number);
     Box::new(move || {
-        // Blocks that don't overlap, so that writers never wait for each other in circles.
+        // Blocks that don't overlap, so that writers never deadlock.
         let first = 1 + dice.below(rows / many) * many;
         let statement = format!(
             "UPDATE rows_of_load SET n = n + 1 WHERE id BETWEEN {first} AND {}",

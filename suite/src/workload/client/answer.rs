@@ -1,10 +1,10 @@
-//! What a client keeps of a statement's answer.
+//! The parts of a statement's answer that a client keeps.
 
 use crate::engines::{Datum, RowSink, Value};
 use crate::normal::{Answers, Check, Query};
 use crate::workload::transaction::{Ask, Pick, Transaction};
 
-/// Which rows of an answer are kept.
+/// The rows of an answer that are kept.
 #[derive(Debug, Default, Clone, Copy)]
 enum Keeps {
     #[default]
@@ -13,27 +13,27 @@ enum Keeps {
     All,
 }
 
-/// What is kept of an answer.
+/// An answer, with the rows that are kept.
 #[derive(Debug, Default)]
 pub(super) struct Answer<'w> {
     /// Its number of rows.
     pub(super) count: u64,
     keeps: Keeps,
-    /// Those that are kept.
+    /// The rows that are kept.
     pub(super) rows: Vec<Vec<Datum>>,
-    /// What it must be, if it is one to a query on table `normal`.
+    /// The check of the answer, if it is to a query on table `normal`.
     pub(super) check: Option<Check<'w>>,
 }
 
 impl<'w> Answer<'w> {
-    /// Makes ready for a transaction's answers. Those to single queries on table `normal` are checked.
+    /// Prepares for a transaction's answers, and for their check if it is a query on table `normal`.
     pub(super) fn expect(&mut self, transaction: &Transaction, answers: Option<&'w Answers>) {
         let Some(answers) = answers else { return };
         let query = Query::parse(&transaction.name).ok();
         self.check = query.map(|query| Check::new(answers, query));
     }
 
-    /// Makes ready for a statement's answer.
+    /// Prepares for a statement's answer.
     pub(super) fn begin(&mut self, ask: &Ask) {
         self.count = 0;
         self.rows.clear();
@@ -48,7 +48,7 @@ impl<'w> Answer<'w> {
         }
     }
 
-    /// One of the rows that are kept.
+    /// Returns one of the kept rows.
     pub(super) fn picked(&self, pick: Pick) -> &[Datum] {
         let at = match pick {
             Pick::First => 0,

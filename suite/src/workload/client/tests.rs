@@ -5,7 +5,7 @@ use super::*;
 use crate::engines::{Engine, Protocol, RowSink, Statement, Value};
 use crate::workload::Options;
 
-/// A session that writes down what it is asked, and answers as its script says.
+/// A session that records its statements and answers as its script says.
 #[derive(Default)]
 struct Scripted {
     statements: Arc<[Statement]>,
@@ -74,7 +74,7 @@ fn workload(transactions: &str) -> Workload {
     Workload::read(&file, "t.toml", &Options::default()).expect("right")
 }
 
-/// Runs the first transaction once; what was asked, and how it went.
+/// Runs the first transaction once, and returns its statements and its outcome.
 fn run(transactions: &str, answers: Vec<Scene>) -> (Vec<String>, Result<Done>) {
     let workload = workload(transactions);
     let counters = Counters::new(vec![100; workload.counters.len()]);
@@ -347,7 +347,7 @@ fn a_client_that_is_stopped_leaves_a_transaction_of_many_rounds() {
     assert_eq!(session.asked, ["BEGIN", "(rolled back)"]);
 }
 
-/// A session that only counts: statements, and rows given to the server.
+/// A session that only counts its statements and the rows that it sends to the server.
 #[derive(Default)]
 struct Counting {
     statements: Arc<[Statement]>,
@@ -395,7 +395,7 @@ fn operations_are_repeated_as_often_as_published() {
     let text = shipped.expect("shipped").text;
     let workload = Workload::read(text, "operations", &Options::default()).expect("right");
     let counters = Counters::default();
-    // Statements asked, of which those that are not counted by the published names are given apart.
+    // The numbers of statements. Statements that the published names do not count are added after `+`.
     let published = [
         ("alter_table_add", 99 * 3 + 1),
         ("count", 100),
@@ -427,7 +427,7 @@ fn operations_are_repeated_as_often_as_published() {
     }
 }
 
-/// An order of two or three lines, of which each has an item.
+/// An order of two or three lines, each with an item.
 const ORDER: &str = r#"
 [[transaction]]
 name = "order"
@@ -446,7 +446,7 @@ fn order(if_empty: &str) -> String {
     ORDER.replace(", IF_EMPTY", if_empty)
 }
 
-/// Which item is asked for how often, whatever was drawn: quantities are left out.
+/// The statements without quantities, which are random.
 fn without_quantity(asked: &[String]) -> Vec<String> {
     let cut = |sql: &String| match (sql.find("q = "), sql.find(", c")) {
         (Some(from), Some(to)) => format!("{}{}", &sql[..from], &sql[to + 2..]),
@@ -458,7 +458,7 @@ fn without_quantity(asked: &[String]) -> Vec<String> {
 #[test]
 fn a_list_is_asked_for_at_once_and_each_row_gets_its_own_answer() {
     let price = |item: i64| vec![item, item + 5];
-    // In another order than asked for, and with a row twice.
+    // In another order than requested, and with a row twice.
     let answer = vec![price(300), price(200), price(200), price(100)];
     let (asked, done) = run(&order(""), vec![Scene::Rows(vec![]), Scene::Rows(answer)]);
     let done = done.expect("done");

@@ -2,7 +2,7 @@ use super::*;
 use crate::engines::Statement;
 use crate::workload::builtin;
 
-/// A small file that is right.
+/// A small file without problems.
 const SHOP: &str = r#"name = "shop"
 about = "orders"
 run = "mix"
@@ -241,7 +241,7 @@ fn counters_need_a_column() {
     assert!(found[0].2.contains("things.no"), "{found:?}");
 }
 
-/// The shop, with shelves filled beside the customers.
+/// The shop, with a background load that changes things.
 fn shop_beside(beside: &str) -> String {
     let filler = format!(
         "\n[[transaction]]\nname = \"fill\"\nneeds_transactions = true\nbeside = {beside}\n\

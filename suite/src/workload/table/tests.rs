@@ -3,7 +3,7 @@ use std::collections::HashSet;
 use super::*;
 use crate::workload::{Options, Workload};
 
-/// Reads `[[table]]`s, with a transaction that makes the file whole.
+/// Reads `[[table]]`s, with a transaction that completes the file.
 fn tables(text: &str) -> Vec<Table> {
     let file = format!(
         "name = 't'\nabout = 't'\nrun = 'each'\n{text}\n[[transaction]]\nname = 'x'\nsql = 'SELECT 1'\n"

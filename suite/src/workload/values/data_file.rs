@@ -8,10 +8,10 @@ use crate::error::{PathContext, Result, SuiteError};
 use crate::normal::{data_file as normal_file, Generator};
 use crate::workload::table::{Source, Table};
 
-/// Writes the rows of `table` to `path` and returns their number. `goes_on` is asked now and then.
+/// Writes the rows of `table` to `path` and returns their number; calls `goes_on` now and then.
 ///
 /// # Errors
-/// When the file can't be written; [`SuiteError::Interrupted`] when it was not to go on.
+/// When the file can't be written; [`SuiteError::Interrupted`] when `goes_on` returned false.
 pub fn write(table: &Table, seed: u64, path: &Path, goes_on: &dyn Fn() -> bool) -> Result<u64> {
     let file = File::create(path).at("cannot create", path)?;
     let mut out = BufWriter::with_capacity(1 << 20, file);

@@ -1,4 +1,4 @@
-//! Reading generators: `{ uniform = [1, "rows"] }` and its like.
+//! Reads generators, such as `{ uniform = [1, "rows"] }`.
 
 use rand_distr::Zipf;
 
@@ -32,13 +32,13 @@ pub const KINDS: [&str; 17] = [
 /// The usual exponent of Zipf's distribution, as in the Yahoo Cloud Serving Benchmark.
 const USUAL_EXPONENT: f64 = 0.99;
 
-/// The longest string that is made at random.
+/// The maximum length of a random string.
 const LONGEST: i64 = 1 << 20;
 
-/// The most decimals of a number.
+/// The maximum number of decimals.
 const MOST_DECIMALS: i64 = 9;
 
-/// Reads `draw = { name = generator, … }`: the variables in their order, declared for what follows.
+/// Reads `draw = { name = generator, … }`, and declares the variables in their order.
 pub fn draws(section: &mut Section<'_, '_>, scope: &mut Scope) -> Vec<Draw> {
     let Some(inner) = section.take("draw").and_then(|node| node.section("'draw'")) else {
         return Vec::new();
@@ -52,7 +52,7 @@ pub fn draws(section: &mut Section<'_, '_>, scope: &mut Scope) -> Vec<Draw> {
     draws
 }
 
-/// A generator as a whole number, an expression in quotes, or a table.
+/// Reads a generator: a whole number, an expression in quotes, or a table.
 pub fn short_or_long(node: &Node<'_, '_>, scope: &mut Scope) -> Option<Generator> {
     if node.as_integer().is_some() || node.as_text().is_some() {
         let expression = scope.expression(node, "a value")?;
@@ -62,7 +62,7 @@ pub fn short_or_long(node: &Node<'_, '_>, scope: &mut Scope) -> Option<Generator
         });
     }
     let mut section = node.section("a generator")?;
-    // What is wrong already is not told again as keys that nobody asked for.
+    // A wrong generator is not reported again through its keys that were not taken.
     let generator = generator(&mut section, scope)?;
     if generator.is_none() {
         section.complain(format!("a generator is one of {}", KINDS.join(", ")));
@@ -71,7 +71,7 @@ pub fn short_or_long(node: &Node<'_, '_>, scope: &mut Scope) -> Option<Generator
     generator
 }
 
-/// The generator among the keys of a table: `None` when it is wrong, `Some(None)` when there is none.
+/// Reads the generator among the keys of a table: `None` when it is wrong, `Some(None)` when there is none.
 pub fn generator(section: &mut Section<'_, '_>, scope: &mut Scope) -> Option<Option<Generator>> {
     let mut found: Option<(&'static str, Node<'_, '_>)> = None;
     for kind in KINDS {
@@ -229,7 +229,7 @@ fn uniform(node: &Node<'_, '_>, section: &mut Section<'_, '_>, scope: &Scope) ->
     })
 }
 
-/// An end of a range in units of the last decimal.
+/// Reads a bound of a range, in units of the last decimal.
 fn scaled(node: &Node<'_, '_>, scale: u8, scope: &Scope) -> Option<Expression> {
     use super::expression::Operator;
     let unit = 10_i64.pow(u32::from(scale));

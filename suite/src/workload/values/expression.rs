@@ -1,12 +1,14 @@
-//! Expressions of workload files: whole numbers, strings in single quotes, names, `+ - * / %`, comparisons,
-//! `and or not`, `if(condition, a, b)`, `min(a, b)`, `max(a, b)`, `null`.
+//! Expressions of workload files.
 //!
-//! What can't be reckoned (a string plus 1, a division by zero, a number beyond 64 bits) is NULL, and NULL
-//! is neither less nor more than anything; `x = null` asks for it. 0 and NULL are false.
+//! They have whole numbers, strings in single quotes, names, `+ - * / %`, comparisons, `and or not`, `if(condition, a,
+//! b)`, `min(a, b)`, `max(a, b)` and `null`.
+//!
+//! An operation without a result (a string plus 1, a division by zero, a number beyond 64 bits) gives NULL. NULL is
+//! neither less nor greater than anything; `x = null` tests for it. 0 and NULL are false.
 
 use crate::engines::Datum;
 
-/// Where a variable lies among those of a transaction or row.
+/// The index of a variable among those of a transaction or row.
 pub type Slot = usize;
 
 /// An expression whose names have been looked up.
@@ -24,7 +26,7 @@ pub enum Expression {
     If(Box<[Expression; 3]>),
 }
 
-/// What stands between two operands.
+/// An operator with two operands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operator {
     /// `+`
@@ -59,17 +61,17 @@ pub enum Operator {
     Greatest,
 }
 
-/// The deepest nesting of an expression.
+/// The maximum nesting of an expression.
 const DEEPEST: usize = 64;
 
-/// What is wrong with an expression, and at which byte of it.
+/// The fault of an expression, with its byte.
 pub type Fault = (usize, String);
 
 impl Expression {
-    /// Parses `text`; `lookup` says what a name stands for.
+    /// Parses `text`; `lookup` returns the meaning of a name.
     ///
     /// # Errors
-    /// What is wrong, and where in the text.
+    /// The fault, with its byte in the text.
     pub fn parse(
         text: &str,
         lookup: &dyn Fn(&str) -> Result<Expression, String>,
@@ -91,13 +93,13 @@ impl Expression {
         Ok(expression)
     }
 
-    /// A whole number.
+    /// Creates the expression for a whole number.
     #[must_use]
     pub fn number(number: i64) -> Self {
         Self::Constant(Datum::Integer(number))
     }
 
-    /// The value, with these variables.
+    /// Returns the value for these variables.
     #[must_use]
     pub fn value(&self, variables: &[Datum]) -> Datum {
         match self {
@@ -116,7 +118,7 @@ impl Expression {
         }
     }
 
-    /// The value as a whole number, if it is one.
+    /// Returns the value as a whole number, if it is one.
     #[must_use]
     pub fn integer(&self, variables: &[Datum]) -> Option<i64> {
         match self {
@@ -126,13 +128,13 @@ impl Expression {
         }
     }
 
-    /// Whether it is true: neither 0 nor NULL.
+    /// Returns whether the value is true: neither 0 nor NULL.
     #[must_use]
     pub fn holds(&self, variables: &[Datum]) -> bool {
         !matches!(self.value(variables), Datum::Null | Datum::Integer(0))
     }
 
-    /// Its value when no variable matters.
+    /// Returns its value, if it uses no variable.
     #[must_use]
     pub fn constant(&self) -> Option<Datum> {
         self.is_constant().then(|| self.value(&[]))
@@ -148,7 +150,7 @@ impl Expression {
         }
     }
 
-    /// The same, with what can be reckoned beforehand reckoned.
+    /// Replaces the expression by its value, if it is constant.
     fn folded(self) -> Self {
         match self.constant() {
             Some(value) => Self::Constant(value),

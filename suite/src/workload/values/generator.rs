@@ -1,4 +1,4 @@
-//! Values of columns and of statements' parameters: constants, distributions of numbers, strings, dates.
+//! Values of columns and of statements' parameters: constants, distributions of numbers, strings and dates.
 
 use jiff::civil::{Date, DateTime, Time};
 use jiff::tz::Offset;
@@ -13,61 +13,61 @@ use super::words::{
 use crate::dice::Dice;
 use crate::engines::Datum;
 
-/// What gives a value.
+/// A generator of values.
 #[derive(Debug, Clone)]
 pub struct Generator {
-    /// How.
+    /// The kind of its values.
     pub kind: Kind,
     /// The share of NULLs.
     pub null: f64,
 }
 
-/// Bounds, both included.
+/// A range with both bounds included.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Range {
     /// The minimum.
     pub from: Expression,
-    /// The most.
+    /// The maximum.
     pub to: Expression,
 }
 
-/// The ways to give a value.
+/// The kinds of generators.
 #[derive(Debug, Clone)]
 pub enum Kind {
     /// An expression.
     Value(Expression),
-    /// Every number of the range as likely; the bounds are in units of the last decimal.
+    /// All numbers of the range with equal probability; the bounds are in units of the last decimal.
     Uniform {
         /// The range.
         range: Range,
-        /// Decimals.
+        /// The number of decimals.
         scale: u8,
     },
-    /// Zipf's distribution, the first of the range most likely.
+    /// Zipf's distribution; the first number of the range is the most likely.
     Zipf {
         /// The range.
         range: Range,
-        /// How steep.
+        /// The exponent: the higher, the steeper.
         exponent: f64,
-        /// The distribution, when the range is always the same.
+        /// The distribution, if the range is constant.
         fixed: Option<Zipf<f64>>,
-        /// Whether the likely numbers are scattered over the range.
+        /// The seed of the permutation that scatters the likely numbers over the range, if they are scattered.
         scatter: Option<u64>,
     },
-    /// One after another, each client from a place of its own, round and round.
+    /// One number after another, in a circle; each client begins at its own place.
     Sequential {
         /// The range.
         range: Range,
-        /// Which of the client's places.
+        /// The number of the sequence; the client has a position in each.
         sequence: usize,
     },
-    /// The next value of a counter: nobody else gets the same.
+    /// The next value of a counter; no other client gets the same.
     Next(usize),
     /// Zipf's distribution backwards from the newest value of a counter.
     Latest {
         /// The counter.
         counter: usize,
-        /// How steep.
+        /// The exponent: the higher, the steeper.
         exponent: f64,
     },
     /// TPC-C's non-uniform distribution (specification, clause 2.1.6).
@@ -83,7 +83,7 @@ pub enum Kind {
     Shuffle {
         /// The range.
         range: Range,
-        /// The place in it, from 1.
+        /// The index in the permutation, from 1.
         of: Expression,
         /// The permutation's seed.
         seed: u64,
@@ -94,29 +94,29 @@ pub enum Kind {
     Digits(usize, usize),
     /// Random words.
     Words(usize, usize),
-    /// A form: `#` is a random digit, `@` a random lower-case letter, anything else itself.
+    /// A pattern: `#` is a random digit, `@` a random lower-case letter, and other characters stay.
     Pattern(String),
-    /// A number written with words for its digits, as TPC-C's last names are.
+    /// A number spelt with a word for each digit, like TPC-C's last names.
     Spell {
         /// The number.
         number: Expression,
-        /// The words, as many as the base of the digits.
+        /// The words; their number is the base.
         words: Vec<String>,
-        /// Digits written.
+        /// The number of digits.
         digits: u32,
     },
-    /// One of some values.
+    /// One of several values.
     Choice {
         /// The values.
         values: Vec<Datum>,
-        /// The running sums of their weights.
+        /// The running sums of the values' weights.
         upto: Vec<u64>,
     },
-    /// Text with values of variables in it.
+    /// Text with the values of variables.
     Template(Vec<Piece>),
-    /// A day, counted from 1970-01-01.
+    /// A day, as days since 1970-01-01.
     Date(i64, i64),
-    /// A second, counted from 1970-01-01.
+    /// A second, as seconds since the beginning of 1970.
     Moment(i64, i64),
 }
 
@@ -129,16 +129,16 @@ pub enum Piece {
     Value(Expression),
 }
 
-/// A variable, and what gives its value.
+/// A variable and the generator of its value.
 #[derive(Debug, Clone)]
 pub struct Draw {
     /// The variable.
     pub slot: Slot,
-    /// Its values.
+    /// The generator.
     pub generator: Generator,
 }
 
-/// What distributions go on from besides random numbers.
+/// The state that generators use in addition to random numbers.
 pub trait Surroundings {
     /// The next value of a counter.
     fn next(&mut self, counter: usize) -> i64;
@@ -146,23 +146,22 @@ pub trait Surroundings {
     /// The newest value of a counter.
     fn newest(&self, counter: usize) -> i64;
 
-    /// The step that this client is at in a sequence, and then the next; and its share of the range: it
-    /// is the n-th of so many clients.
+    /// Returns this client's position in a sequence, and moves the position on by one.
     fn step(&mut self, sequence: usize) -> Step;
 }
 
-/// Where a client is in a sequence.
+/// The position of a client in a sequence.
 #[derive(Debug, Clone, Copy)]
 pub struct Step {
-    /// Steps taken before.
+    /// The number of steps taken before.
     pub taken: u64,
-    /// The client, from 0.
+    /// The client's number, from 0.
     pub client: u64,
     /// The number of clients.
     pub clients: u64,
 }
 
-/// Nothing: for the rows of tables.
+/// Surroundings without counters and sequences, for the rows of tables.
 #[derive(Debug, Clone, Copy)]
 pub struct Alone;
 
@@ -196,7 +195,7 @@ fn width((from, to): (i64, i64)) -> u64 {
 }
 
 impl Generator {
-    /// Draws a value. A range without numbers gives NULL.
+    /// Draws a value; an empty range gives NULL.
     pub fn draw(
         &self,
         dice: &mut Dice,
@@ -233,7 +232,7 @@ impl Generator {
 }
 
 impl Kind {
-    /// The kinds that give whole numbers.
+    /// Draws a value of a kind that gives whole numbers.
     fn number(
         &self,
         dice: &mut Dice,
@@ -294,7 +293,7 @@ impl Kind {
     }
 }
 
-/// A seed for something that is fixed for the whole run, of the file's seed and the something's number.
+/// Returns the seed of something that is fixed for the whole run, from the file's seed and a number.
 #[must_use]
 pub fn fixed_seed(seed: u64, number: u64) -> u64 {
     mix(seed ^ mix(number))
@@ -386,9 +385,9 @@ fn shown_moment(second: i64) -> String {
     moment_at(second).strftime("%Y-%m-%d %H:%M:%S").to_string()
 }
 
-/// The moment so many seconds after the beginning of 1970.
+/// Returns the moment this many seconds after the beginning of 1970.
 fn moment_at(second: i64) -> DateTime {
-    // All come from between two moments that the calendar has.
+    // All moments are between two that the calendar has.
     Offset::UTC.to_datetime(Timestamp::from_second(second).unwrap_or_default())
 }
 

@@ -1,4 +1,4 @@
-//! What stands in rows: values and how they are drawn.
+//! The values of rows and the generators that draw them.
 
 pub mod data_file;
 pub(super) mod distribution;

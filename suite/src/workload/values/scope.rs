@@ -1,4 +1,4 @@
-//! What names stand for: parameters of the file, and variables of a transaction or of a table's rows.
+//! The meaning of names: parameters of the file, and variables of a transaction or of a table's rows.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,7 +6,9 @@ use std::sync::Arc;
 use super::expression::{Expression, Slot};
 use crate::workload::document::{Node, Section, Text};
 
-/// A counter that all clients of an engine share: the largest value of a column, and those given out since.
+/// A counter that all clients of an engine share.
+///
+/// It begins at the maximum of a column, and clients draw the next values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Counter {
     /// The table.
@@ -15,25 +17,25 @@ pub struct Counter {
     pub column: String,
 }
 
-/// The names that can be used at a place of the file.
+/// The names that are valid at a place of the file.
 #[derive(Debug, Clone)]
 pub struct Scope {
     parameters: Arc<BTreeMap<String, i64>>,
     names: Vec<(String, Slot)>,
-    /// Variables so far.
+    /// The number of variables so far.
     pub slots: usize,
-    /// Sequential distributions so far: each client has its place in each.
+    /// The number of sequential distributions so far; each client has a position in each.
     pub sequences: usize,
-    /// Counters so far, of the whole file.
+    /// The counters of the whole file so far.
     pub counters: Vec<Counter>,
     /// Whether this is a transaction; else it is a table's rows.
     pub in_transaction: bool,
-    /// The seed of what is fixed for the whole run, such as permutations.
+    /// The seed of everything that is fixed for the whole run, such as permutations.
     pub seed: u64,
 }
 
 impl Scope {
-    /// The names of a file's parameters.
+    /// Creates a scope with a file's parameters.
     #[must_use]
     pub fn new(parameters: Arc<BTreeMap<String, i64>>, seed: u64) -> Self {
         Self {
@@ -47,7 +49,7 @@ impl Scope {
         }
     }
 
-    /// Forgets all variables: another transaction begins.
+    /// Forgets all variables, for another transaction.
     pub fn begin_transaction(&mut self) {
         self.names.clear();
         self.slots = 0;
@@ -55,7 +57,9 @@ impl Scope {
         self.in_transaction = true;
     }
 
-    /// Makes a name a variable from here on. In a transaction one that is a variable already is the same.
+    /// Declares a variable.
+    ///
+    /// In a transaction, a variable of the same name is used again.
     pub fn declare(&mut self, name: &Text<'_>, at: &Node<'_, '_>) -> Slot {
         if !is_name(name.text) {
             at.complain_at(
@@ -80,21 +84,21 @@ impl Scope {
                 ),
             );
         }
-        // A table with a parent may call a column as the parent does, and both have their values.
+        // A table with a parent may have a column with the parent's name; both columns have their own values.
         match self.slot(name.text).filter(|_| self.in_transaction) {
             Some(slot) => slot,
             None => self.fresh(name.text),
         }
     }
 
-    /// The variable that `count` names, if there is to be one.
+    /// Returns the variable that `count` names, if the section has `count`.
     pub fn counter_variable(&mut self, section: &mut Section<'_, '_>) -> Option<Slot> {
         let node = section.take("count")?;
         let name = node.text("'count'")?;
         Some(self.declare(&name, &node))
     }
 
-    /// A new variable of this name, whatever it was before.
+    /// Creates a variable of this name, which replaces an earlier one.
     pub fn fresh(&mut self, name: &str) -> Slot {
         self.names.retain(|(known, _)| known != name);
         let slot = self.slots;
@@ -110,10 +114,10 @@ impl Scope {
             .map(|(_, slot)| *slot)
     }
 
-    /// What a name stands for.
+    /// Returns the meaning of a name.
     ///
     /// # Errors
-    /// With the names there are.
+    /// Text that lists the known names.
     pub fn lookup(&self, name: &str) -> Result<Expression, String> {
         if let Some(slot) = self.slot(name) {
             return Ok(Expression::Variable(slot));
@@ -131,7 +135,7 @@ impl Scope {
         })
     }
 
-    /// The expression that a value holds: a string is parsed, a whole number is itself.
+    /// Returns the expression of a value: parses a string, and takes a whole number as it is.
     pub fn expression(&self, node: &Node<'_, '_>, what: &str) -> Option<Expression> {
         if let Some(number) = node.as_integer() {
             return Some(Expression::number(number));
@@ -152,7 +156,7 @@ impl Scope {
         }
     }
 
-    /// The number of a counter, new if there is none of that column.
+    /// Returns the number of a column's counter, and creates the counter if it is new.
     pub fn counter(&mut self, table: &str, column: &str) -> usize {
         let counter = Counter {
             table: table.to_owned(),
@@ -167,7 +171,7 @@ impl Scope {
         }
     }
 
-    /// A state for a sequential distribution.
+    /// Creates a sequential distribution, and returns its number.
     pub fn sequence(&mut self) -> usize {
         self.sequences += 1;
         self.sequences - 1
@@ -177,7 +181,7 @@ impl Scope {
 /// Words with a meaning in expressions.
 const RESERVED: [&str; 7] = ["and", "or", "not", "if", "min", "max", "null"];
 
-/// Whether a text can be a name.
+/// Returns whether a text can be a name.
 #[must_use]
 pub fn is_name(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')

@@ -1,10 +1,10 @@
-//! A permutation of a range that needs no memory: the number at a place is computed from the place.
+//! A permutation of a range that needs no memory: it computes each number from its index.
 //!
-//! Four rounds of a Feistel network over the smallest even number of bits that holds the range; a result
-//! beyond it is permuted again until it is within ("cycle walking", J. Black and P. Rogaway, "Ciphers
-//! with arbitrary finite domains", 2002).
+//! It is a Feistel network of four rounds over the smallest even number of bits that holds the range. A result outside
+//! of the range is permuted again until it is inside ("cycle walking", J. Black and P. Rogaway, "Ciphers with arbitrary
+//! finite domains", 2002).
 
-/// A permutation of 0 to below `size`, chosen by a seed.
+/// A permutation of the numbers below `size`, chosen by a seed.
 #[derive(Debug, Clone, Copy)]
 pub struct Shuffle {
     size: u64,
@@ -13,7 +13,7 @@ pub struct Shuffle {
 }
 
 impl Shuffle {
-    /// The permutation of `size` numbers that belongs to `seed`.
+    /// Creates the permutation of `size` numbers for `seed`.
     #[must_use]
     pub fn new(size: u64, seed: u64) -> Self {
         let bits = 64 - size.saturating_sub(1).leading_zeros();
@@ -24,7 +24,7 @@ impl Shuffle {
         }
     }
 
-    /// The number at `place`; places repeat after the last.
+    /// Returns the number at index `place`, modulo the size.
     #[must_use]
     pub fn at(&self, place: u64) -> u64 {
         if self.size < 2 {
@@ -51,7 +51,7 @@ impl Shuffle {
     }
 }
 
-/// Scatters the bits of a number (the finisher of `splitmix64`, by S. Vigna).
+/// Mixes the bits of a number (the finaliser of `splitmix64`, by S. Vigna).
 #[must_use]
 pub fn mix(number: u64) -> u64 {
     let mut mixed = number.wrapping_add(0x9e37_79b9_7f4a_7c15);

@@ -2,13 +2,13 @@
 
 use crate::dice::Dice;
 
-/// Letters and digits: 64, so that six bits give one; a and e stand twice.
+/// The 64 letters and digits: 64, so that six bits give one; a and e are in it twice.
 const ALPHABET: &[u8; 64] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789ae";
 
-/// Letters of words: 32; vowels stand twice so that words look less strange.
+/// The 32 letters of words; vowels are in it twice, so that the words look less strange.
 const LETTERS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyzaeioue";
 
-/// Digits that 64 random bits give with no digit noticeably more likely than another.
+/// The number of digits that 64 random bits give, with no digit noticeably more likely than another.
 const DIGITS_AT_ONCE: u32 = 9;
 
 /// Appends `length` random letters and digits.
@@ -31,7 +31,7 @@ pub fn digits(dice: &mut Dice, length: usize, out: &mut String) {
     }
 }
 
-/// Gives digits, several from each random number.
+/// Draws digits, several from each random number.
 #[derive(Debug, Default)]
 pub struct Digits {
     bits: u64,
@@ -39,7 +39,7 @@ pub struct Digits {
 }
 
 impl Digits {
-    /// The next digit.
+    /// Returns the next digit.
     pub fn next(&mut self, dice: &mut Dice) -> char {
         if self.left == 0 {
             self.bits = dice.bits();
@@ -52,7 +52,7 @@ impl Digits {
     }
 }
 
-/// Appends words with capitals, blanks between them, `length` characters in all.
+/// Appends capitalized words with blanks between them, `length` characters in all.
 pub fn words(dice: &mut Dice, length: usize, out: &mut String) {
     let mut bits = 0_u64;
     let mut word = 0;
@@ -62,7 +62,7 @@ pub fn words(dice: &mut Dice, length: usize, out: &mut String) {
         }
         let letter = LETTERS[(bits & 31) as usize];
         bits >>= 5;
-        // A word ends after three letters or more, but a text neither begins nor ends with a blank.
+        // A word ends after three letters or more; a text neither begins nor ends with a blank.
         let ends = word >= 3 && at + 1 < length && (word >= 9 || letter & 3 == 0);
         if ends {
             out.push(' ');

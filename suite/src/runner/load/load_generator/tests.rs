@@ -70,7 +70,7 @@ fn latencies_are_those_of_the_answers_however_long() {
         ask(Query::ReadFts, 2, Behaviour::Slow, &AtomicBool::new(false)).expect("measured");
     let latencies = measured.latencies().expect("latencies");
     let slept = u64::try_from(SLOW.as_micros()).expect("a time");
-    // Three significant figures are kept.
+    // The histogram keeps three significant figures.
     assert!(latencies.min() >= slept * 999 / 1_000);
     let whole = u64::try_from(measured.time.as_micros()).expect("a time");
     assert!(latencies.max() <= whole * 1_001 / 1_000 + 1);
@@ -122,7 +122,7 @@ fn an_interrupted_run_is_no_result() {
 
 #[test]
 fn in_an_open_loop_what_waits_for_a_slow_server_is_charged_with_waiting() {
-    // One client, a transaction due every SLOW / 4, and each takes SLOW at least: they pile up.
+    // One client, a transaction due every SLOW / 4, and each takes at least SLOW: they accumulate.
     let rate = 4.0 / SLOW.as_secs_f64();
     let time = SLOW * 4;
     let how = (time, None, Pace::Open { rate });
@@ -131,7 +131,7 @@ fn in_an_open_loop_what_waits_for_a_slow_server_is_charged_with_waiting() {
     let done = measured.tally.transactions;
     assert!((1..=4).contains(&done), "{done}");
     assert_eq!(done + measured.left, 16, "those due in that time");
-    // The n-th was due at (n - 1) / 4 and ended at n, in units of SLOW, or later.
+    // The n-th was due at (n - 1) / 4, and ended at n or later, in units of SLOW.
     let last = (done - done.saturating_sub(1) / 4).saturating_sub(1);
     let latencies = measured.latencies().expect("latencies");
     let minimum = u64::try_from(SLOW.as_micros()).expect("a time") * last;
@@ -154,7 +154,7 @@ fn in_an_open_loop_no_more_is_asked_than_is_due() {
 #[test]
 fn a_run_may_end_when_it_is_steady_and_else_in_its_time() {
     let hour = Duration::from_secs(3_600);
-    // Within 100 % everything is steady after three windows.
+    // Within 100 %, every rate is steady after three windows.
     let how = (hour, Some(Steadiness::within(100.0)), Pace::Closed);
     let stop = AtomicBool::new(false);
     let measured = ask_as(Query::ReadPkPoint, 2, Behaviour::Right, how, &stop).expect("measured");

@@ -8,8 +8,9 @@ use crate::dice::Dice;
 use crate::workload::document::{parse, Complaints};
 use crate::workload::values::generator::{Alone, Step, Surroundings};
 
-/// The generator of `text`, such as `{ uniform = [1, 6] }`, with parameter `rows` and variable `x`; or what
-/// is wrong with it, and in which column.
+/// Reads the generator `text`, such as `{ uniform = [1, 6] }`, with parameter `rows` and variable `x`.
+///
+/// Returns the generator, or the problems with their columns.
 fn read(text: &str, in_transaction: bool) -> Result<Generator, Vec<(usize, String)>> {
     let file = format!("g = {text}");
     let complaints = Complaints::new(&file);
@@ -32,7 +33,7 @@ fn read(text: &str, in_transaction: bool) -> Result<Generator, Vec<(usize, Strin
     }
 }
 
-/// Values of a generator; `x` is 3 and `row` the number of the value.
+/// Draws values of a generator; `x` is 3 and `row` is the number of the value.
 fn values(text: &str, count: i64) -> Vec<Datum> {
     let generator = read(text, false).expect(text);
     let mut dice = Dice::new(11, 1);
@@ -86,7 +87,7 @@ fn decimals_are_within_their_range() {
 fn zipf_prefers_the_first_or_scattered_numbers() {
     let drawn = numbers("{ zipf = [1, \"rows\"] }", 50_000);
     let of = |number: i64| drawn.iter().filter(|other| **other == number).count();
-    // The first of 1,000 has a share of 1/H where H is the sum of k^-0.99: about 0.13.
+    // The first of 1,000 has a share of 1/H, about 0.13. H is the sum of k^-0.99.
     assert!((6_000..7_200).contains(&of(1)), "{}", of(1));
     assert!(of(1) > of(2) && of(2) > of(10) && of(10) > of(200));
 
@@ -125,8 +126,8 @@ fn a_shuffle_gives_every_number_once() {
 fn nurand_is_the_specification_s() {
     let drawn = numbers("{ nurand = [1, 3000], a = 1023, c = 259 }", 100_000);
     assert!(drawn.iter().all(|number| (1..=3_000).contains(number)));
-    // Or-ing two numbers sets most bits: the value with all ten low bits set is the most likely, and the
-    // constant moves it.
+    // The OR of two numbers sets most bits. So the value with all ten low bits set is the most likely; the constant
+    // shifts it.
     let share = |number: i64| drawn.iter().filter(|other| **other == number).count();
     let likely = 1_023 + 259 + 1;
     assert!(share(likely) > 500, "{}", share(likely));
