@@ -3,6 +3,7 @@
 //! A record cursor copies a leaf at a time and reads the copy without a latch. If every change of the leaf is older
 //! than the reader's snapshot, the cursor does not check the versions of records. Comments call its movement the walk.
 
+mod key;
 mod locked;
 
 use std::cell::{Cell, OnceCell};
@@ -10,7 +11,6 @@ use std::cell::{Cell, OnceCell};
 use crate::error::Result;
 use crate::mvcc::{live_payload, Header, ReadView};
 use crate::planted::{is_planted, PlantedFault};
-use crate::row::key_bytes::KeyInPieces;
 use crate::row::{NumberPlace, Text, TextPlace};
 use crate::tree::{LeafImage, Position, Tree};
 use crate::txn::{Copied, RangeLocker, TreeTransaction};
@@ -585,26 +585,5 @@ impl RecordCursor {
         };
         self.move_to(at, payload);
         Ok(true)
-    }
-}
-
-impl KeyInPieces for RecordCursor {
-    fn whole(&self) -> &[u8] {
-        self.key()
-    }
-
-    fn length(&self) -> usize {
-        self.leaf().map_or(0, |image| image.key_len(self.at))
-    }
-
-    #[inline]
-    fn copy_to(&self, from: usize, out: &mut [u8]) -> bool {
-        self.leaf()
-            .is_some_and(|image| image.copy_key(self.at, from, out))
-    }
-
-    #[inline]
-    fn word(&self, from: usize, n: usize) -> Option<u128> {
-        self.leaf()?.key_word(self.at, from, n)
     }
 }

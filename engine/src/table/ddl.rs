@@ -6,17 +6,17 @@
 
 use std::sync::Arc;
 
+pub(crate) use self::numbers::Numbers;
 use super::open_table::TableTrees;
 use super::registry::Registry;
 use super::shared::Shared;
 use super::state::TableState;
 use super::{large, Table};
 use crate::catalog::{
-    Catalog, DdlRecord, Definition, PackedDefinition, TreeRoot, Written, FIRST_TREE, KIND_COUNTER,
-    KIND_DDL,
+    Catalog, DdlRecord, Definition, PackedDefinition, TreeRoot, Written, KIND_COUNTER, KIND_DDL,
 };
 use crate::error::{Error, Result};
-use crate::ids::{Lsn, PageId, TableId, TreeId};
+use crate::ids::{Lsn, PageId, TableId};
 use crate::log::Log;
 use crate::planted::{is_planted, PlantedFault};
 use crate::row::layout::Layout;
@@ -25,53 +25,10 @@ use crate::settings::{Durability, Locking, TableOptions};
 use crate::sync::{Moment, Mutex};
 use crate::tree::{cannot_be_read, Tree};
 
+mod numbers;
 mod replay;
 #[cfg(test)]
 mod tests;
-
-/// The next numbers to give.
-///
-/// Its mutex also guards all changes of definitions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub(crate) struct Numbers {
-    pub table: TableId,
-    pub tree: TreeId,
-}
-
-impl Default for Numbers {
-    fn default() -> Self {
-        Numbers {
-            table: TableId(1),
-            tree: FIRST_TREE,
-        }
-    }
-}
-
-/// Takes the next number of a kind; no number is given twice.
-fn take(next: &mut u32, kind: &str) -> Result<u32> {
-    let number = *next;
-    let none_left = || Error::TooLarge(format!("there is no number left for another {kind}"));
-    *next = number.checked_add(1).ok_or_else(none_left)?;
-    Ok(number)
-}
-
-impl Numbers {
-    fn take_table(&mut self) -> Result<TableId> {
-        take(&mut self.table.0, "table").map(TableId)
-    }
-
-    fn take_tree(&mut self) -> Result<TreeId> {
-        take(&mut self.tree.0, "tree of a table").map(TreeId)
-    }
-
-    /// Moves the counters past the numbers of a definition.
-    pub fn pass(&mut self, definition: &Definition) {
-        self.table.0 = self.table.0.max(definition.id.0.saturating_add(1));
-        for tree in definition.all_trees() {
-            self.tree.0 = self.tree.0.max(tree.id.0.saturating_add(1));
-        }
-    }
-}
 
 /// Creates, changes and removes the tables of a database.
 pub(crate) struct Tables {
