@@ -1,4 +1,4 @@
-//! `peregrine check`: the files of a closed database, verified.
+//! `peregrine check`: verification of the files of a closed database.
 
 use std::io::Write;
 use std::path::Path;
@@ -9,7 +9,7 @@ use peregrine_suite::error::{PathContext, Result, SuiteError};
 
 use crate::arguments::CheckArguments;
 
-/// Verifies and prints counts and what is wrong; exit status 1 when something is.
+/// Verifies and prints counts and problems; exit status 1 when there are problems.
 ///
 /// # Errors
 /// When the database can't be opened, e.g. because it is in use, or when nothing can be printed.
@@ -72,7 +72,7 @@ pub fn verify(dir: &Path) -> Result<Report> {
     Ok(report)
 }
 
-/// The engine's directory in a server's data directory, verified: what is wrong, if anything.
+/// Verifies the engine's directory in a server's data directory; returns the first problem, if any.
 ///
 /// # Errors
 /// When it can't be opened.

@@ -20,7 +20,7 @@ fn main() -> ExitCode {
         Action::Dump(arguments) => dump::run(&arguments),
     };
     result.unwrap_or_else(|error| {
-        // Without standard error there is nobody to tell it.
+        // Without standard error the message can't be shown.
         let _ = writeln!(std::io::stderr(), "peregrine: {error}");
         ExitCode::FAILURE
     })

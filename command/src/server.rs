@@ -1,4 +1,4 @@
-//! `peregrine server`: a private MariaDB, started, stopped and asked.
+//! `peregrine server`: starts, stops and queries a private MariaDB.
 
 use std::process::ExitCode;
 
@@ -8,10 +8,10 @@ use peregrine_suite::server::{Installation, Sandbox, StartOptions, Status};
 
 use crate::arguments::{ServerAction, ServerPlace, SqlArguments, StartArguments};
 
-/// Does what was asked for.
+/// Runs the action.
 ///
 /// # Errors
-/// What the suite says; the caller prints it.
+/// The suite's errors; the caller prints them.
 pub fn run(action: &ServerAction) -> Result<ExitCode> {
     match action {
         ServerAction::Start(arguments) => start(arguments),
@@ -101,7 +101,7 @@ fn sql(arguments: &SqlArguments) -> Result<ExitCode> {
     Ok(code.map_or(ExitCode::FAILURE, ExitCode::from))
 }
 
-/// Exit status 0 when a server runs, 3 when none does, as service managers have it.
+/// Exit status 0 when a server runs, 3 when none does, as service managers expect.
 fn status(place: &ServerPlace) -> Result<ExitCode> {
     let sandbox = sandbox(place)?;
     match sandbox.status()? {

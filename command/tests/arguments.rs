@@ -1,4 +1,4 @@
-//! What the command says to wrong input: an error that names what is allowed.
+//! The command's answers to wrong input: an error that names the allowed values.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

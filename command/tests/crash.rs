@@ -1,4 +1,4 @@
-//! A process with the library is killed again and again: nothing it acknowledged is lost.
+//! A process with the library is killed repeatedly: no acknowledged change is lost.
 
 use assert_cmd::Command;
 use predicates::str::{contains, starts_with};

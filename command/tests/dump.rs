@@ -1,4 +1,4 @@
-//! What `peregrine dump` writes of a database, and what it says is missing.
+//! The output of `peregrine dump`, and its reports of missing data.
 
 use std::path::Path;
 
@@ -62,7 +62,7 @@ fn temporary_tables_are_left_out() {
         .stderr(contains("1 rows of 1 tables").and(contains("left out: 1 temporary tables")));
 }
 
-/// The table may be there, and its definition what is missing.
+/// The table may exist, and only its definition be missing.
 #[test]
 fn who_asks_for_a_table_is_told_of_damaged_definitions() {
     let dir = tempfile::tempdir().expect("a directory");
@@ -89,7 +89,7 @@ fn who_asks_for_a_table_is_told_of_damaged_definitions() {
 fn a_table_that_makes_no_file_keeps_no_other_from_its_own() {
     let dir = tempfile::tempdir().expect("a directory");
     let long = format!("{0}/{0}", "@m0".repeat(64));
-    // A file has the name of a folder.
+    // A file and a folder would have the same name.
     let tables = [
         (&long[..], 1.0),
         ("a", 2.0),

@@ -1,4 +1,4 @@
-//! `peregrine bench report` as a user runs it, on results that are made up.
+//! `peregrine bench report` as a user runs it, on invented results.
 
 use std::path::Path;
 

@@ -1,5 +1,5 @@
-//! What an aggregate over a whole table costs, beside a loop with a cursor: the benchmark's table
-//! `normal`, its rows as long as there.
+//! The cost of an aggregate over a whole table, compared with a loop over a cursor: the benchmark's table `normal`,
+//! with rows of the same length.
 //!
 //! `cargo run --release -p peregrine --example aggregate_cost [ROWS] [POOL_MB] [ROUNDS]` prints the
 //! least and the median time of each in turn.
@@ -16,7 +16,7 @@ use peregrine::{
 /// Rows of a transaction while loading.
 const BATCH: u64 = 1000;
 const DOB: usize = 4;
-/// Half of all rows are below, in every leaf.
+/// In every leaf, half of all rows have a lower value.
 const MIDDLE: u64 = 715_000;
 
 /// Splitmix64.
@@ -92,7 +92,7 @@ fn load(db: &Database, table: &Table, rows: u64) -> Result<()> {
     txn.commit()
 }
 
-/// The least value of a column, row by row.
+/// Returns the least value of a column, row by row.
 fn by_cursor(txn: &mut Transaction, table: &Arc<Table>) -> Result<u64> {
     let mut cursor = Cursor::new(table, 0, CursorOptions::default());
     let mut least = u64::MAX;
@@ -106,7 +106,7 @@ fn by_cursor(txn: &mut Transaction, table: &Arc<Table>) -> Result<u64> {
     Ok(least)
 }
 
-/// How many rows are below the middle of a column's values, row by row.
+/// Returns the number of rows below the middle of a column's values, row by row.
 fn count_by_cursor(txn: &mut Transaction, table: &Arc<Table>) -> Result<u64> {
     let mut cursor = Cursor::new(table, 0, CursorOptions::default());
     let mut count = 0;
@@ -120,7 +120,7 @@ fn count_by_cursor(txn: &mut Transaction, table: &Arc<Table>) -> Result<u64> {
     Ok(count)
 }
 
-/// One of the things measured.
+/// A measured operation, with its name.
 type Work<'a> = (
     &'a str,
     Box<dyn FnMut(&mut Transaction) -> Result<Duration> + 'a>,
@@ -174,7 +174,7 @@ fn main() -> Result<()> {
         (
             "min(dob), every leaf read",
             Box::new(|txn| {
-                // Takes the place of what was kept of the column.
+                // This aggregate replaces the zone maps of `dob` by those of another column.
                 txn.aggregate(&table, &all, &[], &[Aggregate::Sum(0)])?;
                 timed(|| txn.aggregate(&table, &all, &[], &least))
             }),

@@ -1,8 +1,9 @@
-//! Makes the golden files of the present format, which later versions must open: see
-//! `tests/golden/`. Run after the format's number has changed, and keep the files of the formats
-//! before: `cargo run -p peregrine --example make_golden`.
+//! Writes the golden files of the present format, which later versions must open: see `tests/golden/`.
+//!
+//! Run it after the format's number has changed, and keep the files of earlier formats: `cargo run -p peregrine
+//! --example make_golden`.
 
-// The test uses more of these than the making does.
+// The test uses more of these than this program does.
 #[allow(dead_code)]
 #[path = "../tests/golden/archive.rs"]
 mod archive;
@@ -29,7 +30,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     content::make(&dir, || crashed = write("crashed"));
     crashed?;
     write("closed")?;
-    // What the files are compared with, for whoever wants to see it.
+    // Prints the content that the test expects.
     for (table, rows) in content::expected() {
         println!("{table}: {} rows", rows.len());
     }

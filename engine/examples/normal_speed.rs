@@ -1,8 +1,8 @@
-//! How fast the library is by itself: the benchmark's table `normal`, loaded, read by primary key,
-//! by a secondary key, and as a whole, by one and by two threads.
+//! The speed of the library without a server: the benchmark's table `normal`, loaded, read by primary key, by a
+//! secondary key, and as a whole, by one and by two threads.
 //!
 //! `cargo run --release -p peregrine --example normal_speed [ROWS] [POOL_MB] [DIR] [ONLY]`
-//! measures, with ONLY, only what has it in its name.
+//! measures, with ONLY, only the operations with it in their names.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use peregrine::{
 
 /// Rows of a transaction while loading.
 const BATCH: u64 = 1000;
-/// How long each reading is measured.
+/// The time of each measurement.
 const MEASURE: Duration = Duration::from_secs(2);
 
 /// Splitmix64.
@@ -102,22 +102,23 @@ fn load(db: &Database, table: &Table, rows: u64) -> Result<()> {
     txn.commit()
 }
 
-/// Seconds that this thread has had a processor; other work on the machine does not count. `None`
-/// where the system does not tell.
+/// Returns the seconds that this thread has had a processor, without other work on the machine.
+///
+/// `None` when the system does not tell.
 fn thread_seconds() -> Option<f64> {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     let nanoseconds: f64 = text.split_whitespace().next()?.parse().ok()?;
     Some(nanoseconds / 1e9)
 }
 
-/// What was done in a second of time, and in a second of processor.
+/// Operations per second of wall-clock time, and per second of processor time.
 #[derive(Clone, Copy)]
 struct Rate {
     time: f64,
     processor: f64,
 }
 
-/// Runs `work` in `threads` threads for a while; returns how much they did in a second.
+/// Runs `work` in `threads` threads for a while; returns its operations per second.
 fn measure(
     db: &Database,
     threads: u64,

@@ -1,5 +1,4 @@
-//! The first steps: a database, a table, rows, a range, a rollback, and everything still there
-//! after reopening.
+//! The first steps: a database, a table, rows, a range, a rollback, and the data after reopening.
 //!
 //! `cargo run -p peregrine --example quick_start [DIR]`
 
@@ -46,7 +45,7 @@ fn main() -> Result<()> {
         other => other?,
     };
 
-    // A transaction: all of it or nothing.
+    // A transaction is applied whole or not at all.
     let mut txn = db.begin(Isolation::RepeatableRead);
     let photo = vec![7u8; 100_000];
     for _ in 0..5 {
@@ -78,7 +77,7 @@ fn main() -> Result<()> {
     }
     txn.rollback()?;
 
-    // A range through an index; only the columns asked for are decoded.
+    // A range in an index; only the columns asked for are decoded.
     let mut cursor = Cursor::new(&users, 2, CursorOptions::default());
     let country = users.encode_key(2, &[Value::UInt(1)])?;
     let mut more = cursor.seek(&mut txn, &country, Seek::Exact)?;

@@ -1,8 +1,8 @@
-//! What transactions cost in themselves, below tables: a read-only one, and a one-row update.
+//! The cost of transactions without tables: a read-only one, and a one-row update.
 //!
-//! `cargo run --release --example transaction_cost [MILLISECONDS [PART]]` prints the cost of begin +
-//! read + end, and of single-row update transactions without sync (log written in the
-//! background), for one and two threads; and for many threads that all want the same row. PART (`read`, `update`, `one`) picks one.
+//! `cargo run --release --example transaction_cost [MILLISECONDS [PART]]` prints the cost of begin + read + end, and of
+//! single-row update transactions without sync (the log is written in the background), for one and two threads; and for
+//! many threads that all update the same row. PART (`read`, `update`, `one`) selects one.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -74,7 +74,7 @@ fn measure(dir: &Path, time: Duration, wants: &dyn Fn(&str) -> bool) -> Result<(
     load.commit()?;
 
     let bare = rate(time, 1, |random| {
-        // Touches the value, as a transaction has to.
+        // Touches the value, as a real transaction does.
         tree.read(&key(random() % ROWS), |value, _| {
             value.map_or(0, |value| value.len() ^ usize::from(value[0]))
         })
@@ -136,8 +136,10 @@ fn update(txn: &mut TreeTransaction, tree: &Tree, row: u64, mode: PutMode) -> Re
     }
 }
 
-/// Calls `work` from some threads for a time; calls per second, and nanoseconds of processor time
-/// of a call (which other load on the machine does not change much).
+/// Calls `work` from some threads for a time.
+///
+/// Returns calls per second, and the processor time of a call in nanoseconds (which other load on the machine changes
+/// little).
 fn rate(
     time: Duration,
     threads: u32,
@@ -196,7 +198,7 @@ impl std::fmt::Display for Rate {
     }
 }
 
-/// Processor time of this thread, as Linux counts it; 0 elsewhere.
+/// Returns the processor time of this thread, from Linux; 0 on other systems.
 fn cpu_nanoseconds() -> u64 {
     std::fs::read_to_string("/proc/thread-self/schedstat")
         .ok()

@@ -1,9 +1,9 @@
-//! How fast trees are:
+//! The speed of trees:
 //! `cargo run --release -p peregrine --example tree_speed [RECORDS] [SECONDS] [POOL_MIB]`.
 //!
-//! Records have 8-byte keys and 200-byte values, and fit the pool unless POOL_MIB says otherwise; the
-//! data file is made in a folder below the system's temporary one, and removed at the end. Prints operations a second of
-//! wall-clock time and of processor time: on a busy machine only the latter means anything.
+//! Records have 8-byte keys and 200-byte values, and fit the pool unless POOL_MIB says otherwise. The data file is in a
+//! folder below the system's temporary one, and is removed at the end. Prints operations per second of wall-clock time
+//! and of processor time: on a busy machine only the latter is meaningful.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -128,14 +128,14 @@ fn timed(what: &str, operations: u64, work: impl FnOnce() -> Result<()>) -> Resu
     Ok(())
 }
 
-/// Processor time of this thread so far; zero where the system doesn't tell.
+/// Returns the processor time of this thread so far; zero when the system does not tell.
 fn thread_busy() -> Duration {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let nanos = text.split(' ').next().and_then(|n| n.parse().ok());
     Duration::from_nanos(nanos.unwrap_or(0))
 }
 
-/// Reads a second of wall-clock time, and of a thread's processor time.
+/// Returns reads per second of wall-clock time, and per second of a thread's processor time.
 fn reads(
     tree: &Tree,
     records: u64,

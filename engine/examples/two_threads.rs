@@ -1,4 +1,4 @@
-//! What a second thread brings: primary-key points and full scans by one thread and by two.
+//! The gain of a second thread: primary-key points and full scans by one thread and by two.
 //!
 //! `cargo run --release --example two_threads [ROWS]` prints both figures and their ratio, and ends
 //! with status 1 when a ratio is below 1.8. The machine should have two idle cores.
@@ -15,7 +15,7 @@ use peregrine::{
 
 /// The ratio that two threads must reach.
 const LEAST_RATIO: f64 = 1.8;
-/// How long one measurement takes.
+/// The time of a measurement.
 const TIME: Duration = Duration::from_secs(2);
 /// Measurements per figure; the best counts.
 const RUNS: usize = 3;
@@ -111,7 +111,7 @@ fn load(db: &Arc<Database>, rows: u64) -> Result<Arc<Table>> {
     Ok(table)
 }
 
-/// Measures with one thread and with two, prints both, and tells whether the ratio suffices.
+/// Measures with one thread and with two, prints both, and returns whether the ratio suffices.
 fn compare(what: &str, mut rate_of: impl FnMut(usize) -> Result<f64>) -> Result<bool> {
     let (mut one, mut two) = (0.0_f64, 0.0_f64);
     for _ in 0..RUNS {
@@ -123,7 +123,7 @@ fn compare(what: &str, mut rate_of: impl FnMut(usize) -> Result<f64>) -> Result<
     Ok(ratio >= LEAST_RATIO)
 }
 
-/// Operations per second of `threads` threads that work until they are told to stop.
+/// Returns the operations per second of `threads` threads that work until `stop` is set.
 fn rate(
     db: &Arc<Database>,
     table: &Arc<Table>,
@@ -191,7 +191,7 @@ fn read_points(
     Ok(done)
 }
 
-/// Scans the whole table again and again.
+/// Scans the whole table repeatedly.
 fn scan(db: &Database, table: &Arc<Table>, rows: u64, stop: &AtomicBool) -> Result<u64> {
     let mut cursor = Cursor::new(table, 0, CursorOptions::default());
     let mut done = 0;

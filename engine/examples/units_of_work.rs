@@ -1,10 +1,9 @@
-//! Large transactions and old snapshots: what they cost in memory, disk and others' time.
+//! Large transactions and old snapshots: their cost in memory, disk and other sessions' time.
 //!
-//! `cargo run --release --example units_of_work large [ROWS [POOL_MIB]]` inserts so many rows in one
-//! transaction and commits, the same again and rolls back, while another session goes on.
-//! `cargo run --release --example units_of_work reader [SECONDS [ROWS [WRITERS]]]` keeps one snapshot
-//! for so long, while writers update rows at random; then lets it go.
-//! Both print a line a second: rates, and what is in use of memory, data file, log and undo.
+//! `cargo run --release --example units_of_work large [ROWS [POOL_MIB]]` inserts this many rows in one transaction and
+//! commits, then does the same and rolls back, while another session works. `cargo run --release --example
+//! units_of_work reader [SECONDS [ROWS [WRITERS]]]` keeps one snapshot for this time, while writers update random rows;
+//! then it drops the snapshot. Both print a line per second: rates, and the memory, data file, log and undo in use.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -121,7 +120,7 @@ fn update(db: &Database, table: &Table, id: u64, random: u64) -> Result<()> {
     }
 }
 
-/// Updates rows at random until told to stop.
+/// Updates random rows until `stop` is set.
 fn keep_updating(
     db: &Database,
     table: &Table,
@@ -141,7 +140,7 @@ fn keep_updating(
     Ok(())
 }
 
-/// Prints a line a second until told to stop.
+/// Prints a line per second until `stop` is set.
 fn keep_printing(db: &Database, dir: &Path, counters: &[(&str, &AtomicU64)], stop: &AtomicBool) {
     let started = Instant::now();
     let mut before: Vec<u64> = counters
@@ -182,7 +181,7 @@ fn usage_of(db: &Database, dir: &Path) -> String {
     )
 }
 
-/// Memory of this process in use, as Linux counts it; 0 elsewhere.
+/// Returns the memory of this process in use, from Linux; 0 on other systems.
 fn resident_bytes() -> u64 {
     let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     text.lines()
@@ -234,7 +233,7 @@ fn large(dir: &Path, rows: u64, pool_mib: u64) -> Result<()> {
     db.close()
 }
 
-/// A table full of rows that are not committed yet.
+/// Fills a table with rows that are not committed yet.
 fn fill(
     db: &Database,
     name: &str,
@@ -264,7 +263,7 @@ fn commit_or_not(mut txn: peregrine::Transaction, commit: bool) -> Result<()> {
     Ok(())
 }
 
-/// Lets purge and checkpoints give back what they can.
+/// Waits until purge and checkpoints have freed the space that they can.
 fn settle(db: &Database, dir: &Path) -> Result<()> {
     for _ in 0..3 {
         std::thread::sleep(Duration::from_secs(2));

@@ -1,4 +1,4 @@
-//! Each rule that a test build can leave out: left out it shows, in the others it does not.
+//! Each isolation rule that a test build can leave out: without the rule its violation shows, with it it does not.
 //!
 //! `cargo test -p peregrine --features broken --test broken`
 
@@ -16,7 +16,7 @@ struct World {
     _dir: tempfile::TempDir,
 }
 
-/// Rows 1 and 2, both 0; nobody waits for locks.
+/// Creates rows 1 and 2, both 0; no transaction waits for locks.
 fn world(broken: Option<IsolationFault>) -> World {
     let dir = tempfile::tempdir().unwrap();
     let options = Options {
@@ -66,7 +66,7 @@ impl World {
     }
 }
 
-/// Whether running transactions' writes are seen.
+/// Returns whether a read sees writes of running transactions.
 fn reads_dirty(world: &World) -> bool {
     let mut writer = world.db.begin(Isolation::ReadCommitted);
     world.write(&mut writer, 1, 7).unwrap();
@@ -74,7 +74,7 @@ fn reads_dirty(world: &World) -> bool {
     world.read(&mut reader, 1, RowLock::None).unwrap() == 7
 }
 
-/// Whether running transactions' writes are overwritten.
+/// Returns whether a write replaces a write of a running transaction.
 fn writes_dirty(world: &World) -> bool {
     let mut first = world.db.begin(Isolation::ReadCommitted);
     world.write(&mut first, 1, 7).unwrap();
@@ -92,7 +92,7 @@ fn writes_dirty(world: &World) -> bool {
     }
 }
 
-/// Whether a row that one transaction has locked can be written by another.
+/// Returns whether another transaction can write a locked row.
 fn locks_nothing(world: &World) -> bool {
     let mut holder = world.db.begin(Isolation::ReadCommitted);
     world.read(&mut holder, 1, RowLock::Exclusive).unwrap();
@@ -100,7 +100,7 @@ fn locks_nothing(world: &World) -> bool {
     world.write(&mut writer, 1, 7).is_ok()
 }
 
-/// Whether an update between snapshot and write is lost. What the reader sees, and what it writes.
+/// Returns whether an update between a snapshot and a write is lost.
 fn loses_updates(world: &World) -> bool {
     let mut reader = world.db.begin(Isolation::RepeatableRead);
     let seen = world.read(&mut reader, 1, RowLock::None).unwrap();
@@ -114,7 +114,7 @@ fn loses_updates(world: &World) -> bool {
     }
 }
 
-/// Whether a snapshot misses what was committed before it, and its writes are let through.
+/// Returns whether a snapshot misses an earlier commit, and the transaction's writes still succeed.
 fn sees_the_past(world: &World) -> bool {
     let mut first = world.db.begin(Isolation::RepeatableRead);
     world.read(&mut first, 1, RowLock::None).unwrap();
@@ -129,7 +129,7 @@ fn sees_the_past(world: &World) -> bool {
     seen != 5
 }
 
-/// Whether a row can be inserted where a serializable transaction has looked.
+/// Returns whether a row can be inserted into a range that a serializable transaction has read.
 fn rows_appear(world: &World) -> bool {
     let mut reader = world.db.begin(Isolation::Serializable);
     let mut cursor = Cursor::new(&world.table, 0, CursorOptions::default());

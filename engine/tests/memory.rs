@@ -1,5 +1,5 @@
-//! Where the system has no memory for something large, that is an error of the statement, and
-//! nothing more: what was refused leaves nothing, and the transaction goes on.
+//! When the system has no memory for a large object, only the statement fails: it leaves nothing behind, and the
+//! transaction continues.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -12,15 +12,15 @@ use peregrine::{
     Options, Result, RowLock, Seek, Table, TableSchema, Transaction, Value,
 };
 
-/// Allocations from so many bytes on are large: more than any that an engine makes for itself.
+/// Allocations of at least this many bytes are large: the engine's own are all smaller.
 const LARGE: usize = 5 << 19;
 /// Bytes of a large value.
 const VALUE: usize = 5 << 20;
 
 thread_local! {
-    /// How many large allocations this thread is still granted; `None`: all.
+    /// Number of large allocations that are still granted to this thread; `None`: all.
     static GRANTED: Cell<Option<usize>> = const { Cell::new(None) };
-    /// How many it was refused.
+    /// Number of allocations that were refused.
     static REFUSED: Cell<usize> = const { Cell::new(0) };
 }
 
@@ -45,7 +45,7 @@ fn refuses(bytes: usize) -> bool {
     refused
 }
 
-// SAFETY: the system's allocator, or null, which is what an allocator answers without memory.
+// SAFETY: the system's allocator, or null, which an allocator returns when it has no memory.
 unsafe impl GlobalAlloc for Refusing {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if refuses(layout.size()) {
@@ -80,7 +80,7 @@ unsafe impl GlobalAlloc for Refusing {
 #[global_allocator]
 static ALLOCATOR: Refusing = Refusing;
 
-/// Does something with all large allocations refused but the first so many; and how many were.
+/// Runs `work` while only the first `granted` large allocations succeed; returns its result, and the number refused.
 fn granting<R>(granted: usize, work: impl FnOnce() -> R) -> (R, usize) {
     GRANTED.set(Some(granted));
     REFUSED.set(0);
@@ -98,7 +98,7 @@ fn options() -> Options {
     }
 }
 
-/// id, note, value, other; an index of the note.
+/// Columns id, note, value, other; an index of the note.
 fn schema() -> TableSchema {
     let int = ColumnType::Int {
         bytes: 4,
@@ -131,10 +131,10 @@ fn row<'a>(id: u32, note: &'a str, value: &'a [u8]) -> [Value<'a>; 4] {
     ]
 }
 
-/// A row as a test remembers it: id, note, length of its value and its first byte.
+/// A row in the form that a test keeps: id, note, length of its value and its first byte.
 type Remembered = (u64, Vec<u8>, usize, Option<u8>);
 
-/// Every row, read with all memory that there is, by both indexes.
+/// Returns every row, read with all memory available, by both indexes.
 fn content(txn: &mut Transaction, table: &Arc<Table>) -> Vec<Remembered> {
     let mut both = [0, 1].map(|index| {
         let mut cursor = Cursor::new(table, index, CursorOptions::default());
@@ -177,10 +177,10 @@ fn scan(txn: &mut Transaction, table: &Arc<Table>, index: usize) -> Result<usize
     Ok(all)
 }
 
-/// An operation, and what it makes of a table that has rows 1 and 2.
+/// An operation, and the expected table after it, which begins with rows 1 and 2.
 struct Case {
     name: &'static str,
-    /// Whether it needs memory for a large value.
+    /// Whether the operation needs memory for a large value.
     needs: bool,
     does: fn(&mut Transaction, &Arc<Table>, &[u8]) -> Result<()>,
     then: fn() -> Vec<Remembered>,
@@ -307,7 +307,7 @@ fn a_refused_allocation_is_an_error_of_its_statement() {
                 case.name
             );
             assert_eq!(content(&mut txn, &table), before(), "{}", case.name);
-            // The transaction goes on: what it does now is there if it commits.
+            // The transaction continues: its later changes exist if it commits.
             let small = row(100, "small", b"x");
             txn.insert(&table, &small).unwrap();
             if granted % 2 == 0 {
@@ -338,7 +338,7 @@ fn what_can_not_be_undone_for_want_of_memory_is_undone_later_and_never_committed
     let mut txn = db.begin(Isolation::RepeatableRead);
     txn.insert(&table, &row(3, "three", b"x")).unwrap();
     let savepoint = txn.savepoint();
-    // So long that it has gone to the log, which must hear that it is as before.
+    // So long that it is in the log already, which must also get its undoing.
     let value = vec![9; VALUE];
     txn.update(&table, &key(&table, 1), &row(1, "one", &value))
         .unwrap();
@@ -390,7 +390,7 @@ fn recovery_without_memory_is_refused_and_succeeds_with_it() {
     let dir = tempfile::tempdir().unwrap();
     let crashed = tempfile::tempdir().unwrap();
     let (db, table) = filled(dir.path());
-    // The files as the end of the process would leave them.
+    // The files in the state after the process ends.
     copy(dir.path(), crashed.path());
     drop(table);
     drop(db);

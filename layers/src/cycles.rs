@@ -7,10 +7,10 @@ use petgraph::graph::{DiGraph, NodeIndex};
 
 use crate::Reference;
 
-/// Files or folders each of which names, by way of others, something of every other.
+/// Files or folders, each of which names an item of every other, directly or through others.
 pub type Cycle = BTreeSet<String>;
 
-/// The cycles between what `of` makes of a file: itself, or its folder.
+/// Returns the cycles between the files, or between their folders, as `of` maps a file to its node.
 pub fn cycles(references: &BTreeSet<Reference>, of: impl Fn(&str) -> String) -> BTreeSet<Cycle> {
     let mut graph = DiGraph::<String, ()>::new();
     let mut nodes: BTreeMap<String, NodeIndex> = BTreeMap::new();

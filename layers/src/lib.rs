@@ -1,8 +1,9 @@
-//! Which file of a crate names what of which other, read from its source.
+//! The dependencies between the files of a crate, read from its source.
 //!
-//! A file names an item by `use`, or by a path. A name that a module passes on (`pub use`) counts where it is defined.
-//! What a module and its own submodules name of each other is left out, as are tests. Not seen are paths within calls
-//! of macros, and methods. And what is too long, or too much for one folder; and links of documents that lead nowhere.
+//! A file names an item by `use`, or by a path. A name that a module re-exports (`pub use`) counts for the module that
+//! defines it. Names between a module and its own submodules do not count, and neither do tests. Paths in the arguments
+//! of macros, and methods, are not seen. The crate also finds files that are too long, folders with too many files, and
+//! broken links in documents.
 #![forbid(unsafe_code)]
 
 mod cycles;

@@ -1,4 +1,4 @@
-//! Links of documents that lead nowhere.
+//! Broken links in documents.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -7,15 +7,16 @@ use std::path::{Component, Path, PathBuf};
 
 use pulldown_cmark::{Event, Parser, Tag, TagEnd};
 
-/// What a document offers to links, and where its own lead.
+/// The anchors of a document, and its links.
 #[derive(Default)]
 struct Document {
     anchors: BTreeSet<String>,
     links: Vec<String>,
 }
 
-/// The links of the documents (`*.md`) in `folder` that lead to no file of it, or to no heading. Links to other machines
-/// are left out.
+/// Returns the links in the documents (`*.md`) of `folder` that lead to no file in it, or to no heading.
+///
+/// Skips links to other machines.
 ///
 /// # Errors
 /// Those of reading the files.
@@ -33,7 +34,9 @@ pub fn broken_links(folder: &Path) -> io::Result<Vec<String>> {
     Ok(told)
 }
 
-/// Finds the documents, by their paths from `root`. What git does not know (`target`) and what is hidden are left out.
+/// Finds the documents, by their paths from `root`.
+///
+/// Skips `target`, which git does not track, and hidden folders.
 fn find(root: &Path, folder: &Path, found: &mut BTreeMap<PathBuf, Document>) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
@@ -78,7 +81,7 @@ fn read(text: &str) -> Document {
     document
 }
 
-/// The anchor that GitHub and mdBook make of a heading.
+/// Returns the anchor that GitHub and mdBook make for a heading.
 fn anchor(heading: &str) -> String {
     let kept = heading.trim().chars().filter_map(|c| match c {
         ' ' => Some('-'),
@@ -105,7 +108,7 @@ fn leads_somewhere(
     }
 }
 
-/// The path without `..`, as far as it goes.
+/// Returns the path without `..`, as far as that is possible.
 fn normal(path: &Path) -> PathBuf {
     let mut found = PathBuf::new();
     for component in path.components() {

@@ -1,10 +1,10 @@
-//! Files that are too long, and folders with too many of them.
+//! Files that are too long, and folders with too many files.
 
 use std::fs;
 use std::io;
 use std::path::Path;
 
-/// What of a folder, and of all in it, is above the limits.
+/// Returns the files and folders in `folder` that exceed the limits.
 ///
 /// # Errors
 /// Those of reading the files.
@@ -40,7 +40,7 @@ fn look(
     Ok(())
 }
 
-/// Source of Rust, C++ or C.
+/// Returns whether a file is source in Rust, C++ or C.
 fn is_source(path: &Path) -> bool {
     let extension = path.extension().and_then(|extension| extension.to_str());
     extension.is_some_and(|extension| ["rs", "cc", "h"].contains(&extension))

@@ -6,40 +6,40 @@ use std::path::{Path, PathBuf};
 use syn::visit::Visit;
 use syn::{Attribute, Item, Meta, UseTree};
 
-/// Segments of a path from the crate's root.
+/// The segments of a path from the crate's root.
 type Name = Vec<String>;
 
-/// One file that names something of another.
+/// A file that names an item of another file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Reference {
-    /// The file that names it, from the crate's `src`.
+    /// The file that names the item, relative to the crate's `src`.
     pub from: String,
-    /// The file that defines it.
+    /// The file that defines the item.
     pub to: String,
-    /// What it names.
+    /// The item.
     pub name: String,
 }
 
 /// A module: a file's, or one within a file.
 #[derive(Default)]
 struct Module {
-    /// From the crate's `src`.
+    /// Path relative to the crate's `src`.
     file: String,
-    /// What it defines.
+    /// The items that it defines.
     items: BTreeSet<String>,
-    /// What it brings in by `use`, by its name here: several where builds differ.
+    /// The items that it imports by `use`, by their name here: several where configurations differ.
     uses: BTreeMap<String, Vec<Name>>,
-    /// Modules of which it brings in everything.
+    /// The modules from which it imports everything.
     globs: Vec<Name>,
     /// All paths in it, from the root.
     paths: Vec<Name>,
-    /// Paths whose first segment may be something that it brings in.
+    /// Paths whose first segment may be an imported name.
     local: Vec<Name>,
     /// The types for which it has blocks `impl`, from the root.
     implemented: Vec<Name>,
 }
 
-/// A crate's modules, but tests.
+/// The modules of a crate, without tests.
 pub struct Crate {
     modules: BTreeMap<Name, Module>,
 }
@@ -48,7 +48,7 @@ impl Crate {
     /// Reads a crate from its folder `src`.
     ///
     /// # Errors
-    /// Which file can't be read, and why.
+    /// The file that can't be read, and the reason.
     pub fn read(src: &Path) -> Result<Crate, String> {
         let mut read = Crate {
             modules: BTreeMap::new(),
@@ -106,14 +106,14 @@ impl Crate {
         Ok(())
     }
 
-    /// The last module of a path, and how many segments lead to it.
+    /// Returns the last module of a path, and the number of segments that lead to it.
     fn module_of(&self, path: &[String]) -> Option<(&Name, usize)> {
         let ends = (0..=path.len()).rev();
         ends.filter_map(|end| Some((self.modules.get_key_value(&path[..end])?.0, end)))
             .next()
     }
 
-    /// Adds the modules that define what a path names, as far as they are found.
+    /// Adds the modules that define the item of a path, as far as they are found.
     fn add_definers<'a>(&'a self, path: &[String], steps: usize, found: &mut BTreeSet<&'a Name>) {
         let Some((name, end)) = self.module_of(path) else {
             return;
@@ -139,8 +139,9 @@ impl Crate {
         }
     }
 
-    /// The modules that define what a path names. What a macro makes has no definition here: it counts as of the
-    /// last module in the path.
+    /// Returns the modules that define the item of a path.
+    ///
+    /// An item that a macro makes has no definition here: it counts as an item of the last module in the path.
     fn definers(&self, path: &[String]) -> BTreeSet<&Name> {
         let mut found = BTreeSet::new();
         self.add_definers(path, 8, &mut found);
@@ -150,7 +151,7 @@ impl Crate {
         found
     }
 
-    /// Each file that names something of another.
+    /// Returns each file that names an item of another.
     pub fn references(&self) -> BTreeSet<Reference> {
         let mut references = BTreeSet::new();
         for (name, module) in &self.modules {
@@ -196,7 +197,7 @@ impl Crate {
     }
 }
 
-/// Collects the names of one module.
+/// Collects the names in one module.
 struct Paths<'a> {
     module: &'a Name,
     children: BTreeSet<String>,
@@ -204,7 +205,7 @@ struct Paths<'a> {
 }
 
 impl Paths<'_> {
-    /// A path from the root; `None` for another crate's.
+    /// Returns a path from the root; `None` for a path of another crate.
     fn absolute(&self, path: &[String]) -> Option<Name> {
         let (first, mut rest) = path.split_first()?;
         let mut base = match first.as_str() {
@@ -291,7 +292,7 @@ impl<'ast> Visit<'ast> for Paths<'_> {
             Item::Union(item) => (&item.attrs, Some(&item.ident)),
             Item::Impl(item) => (&item.attrs, None),
             Item::Use(item) => (&item.attrs, None),
-            // Modules are read by themselves.
+            // `read_module` reads modules separately.
             _ => return,
         };
         if is_test(attributes) {
@@ -324,7 +325,7 @@ impl<'ast> Visit<'ast> for Paths<'_> {
     }
 }
 
-/// Whether something is compiled for tests alone.
+/// Returns whether an item is compiled only for tests.
 fn is_test(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| match &attribute.meta {
         Meta::List(list) if list.path.is_ident("cfg") => {
@@ -335,7 +336,7 @@ fn is_test(attributes: &[Attribute]) -> bool {
     })
 }
 
-/// The file of a module that is declared in another file.
+/// Returns the file of a module that another file declares.
 fn file_of(src: &Path, parent: &str, child: &str, is_root: bool) -> Result<String, String> {
     let parent = PathBuf::from(parent);
     let folder = match parent.file_stem() {

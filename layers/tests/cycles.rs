@@ -1,4 +1,4 @@
-//! Names go downwards only: no files, and no folders, name each other in a cycle.
+//! Dependencies go downwards only: no files, and no folders, depend on each other in a cycle.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -8,13 +8,14 @@ use peregrine_layers::{cycles, Crate, Reference};
 /// Files above all layers.
 const ROOF: [&str; 2] = ["lib.rs", "fuzz_entry.rs"];
 
-/// The first folder of a file, or a file outside all folders without its ending: `read/rows.rs` and `read.rs` are `read`.
+/// The first folder of a file, or a file outside all folders without its ending: `read/rows.rs` and `read.rs` are
+/// `read`.
 fn folder(file: &str) -> String {
     let first = file.split('/').next().unwrap_or(file);
     first.trim_end_matches(".rs").to_string()
 }
 
-/// A file with those of its submodules: `read/cursor.rs` and `read/cursor/moving.rs` are `read/cursor`.
+/// A file together with its submodules: `read/cursor.rs` and `read/cursor/moving.rs` are `read/cursor`.
 fn family(file: &str) -> String {
     let name = file.trim_end_matches(".rs");
     name.split('/').take(2).collect::<Vec<_>>().join("/")
@@ -64,7 +65,7 @@ fn the_c_interface_has_no_cycle() {
     check(&references("mariadb/capi", 150));
 }
 
-/// The folders of each line of the picture of the engine's layers, from above.
+/// Returns the folders in each line of the picture of the engine's layers, from the top.
 fn lines_of_picture() -> Vec<Vec<String>> {
     let text = std::fs::read_to_string(checkout().join("ARCHITECTURE.md")).unwrap();
     let (_, after) = text.split_once("## Layers of the engine").unwrap();
@@ -97,7 +98,7 @@ fn the_engine_names_only_what_the_picture_has_below() {
         let (from, to) = (&reference.from, &reference.to);
         let is_upwards = match (line(from), line(to)) {
             (Some(from_line), Some(to_line)) => from_line >= to_line && folder(from) != folder(to),
-            // What the picture leaves out is below all, but for the roof.
+            // Files that the picture leaves out are below all layers, except those in `ROOF`.
             (None, Some(_)) => !ROOF.contains(&from.as_str()),
             _ => false,
         };

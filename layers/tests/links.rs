@@ -1,4 +1,4 @@
-//! Links of documents lead somewhere.
+//! Links in documents lead to existing files and headings.
 
 use std::path::Path;
 

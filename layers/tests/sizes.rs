@@ -1,10 +1,10 @@
-//! A file holds one idea, and a folder few files.
+//! Limits on the lines of a file, and on the files of a folder.
 
 use std::path::Path;
 
 use peregrine_layers::too_large;
 
-/// Lines of a file, and files directly in a folder.
+/// The most lines of a file, and the most files directly in a folder.
 const MOST: (usize, usize) = (600, 15);
 
 fn here() -> &'static Path {

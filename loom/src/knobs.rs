@@ -1,4 +1,4 @@
-//! The smallest constants: what is many steps in the engine is few here.
+//! The smallest constants: many steps in the engine are few here.
 
 pub const fn latch_spins() -> u32 {
     0

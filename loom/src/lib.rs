@@ -1,21 +1,21 @@
-//! The engine's parts that threads share without a lock, in orders of a few threads and of memory.
+//! Loom models of the engine's parts that threads share without a lock.
 //!
-//! These are the engine's own files, compiled against loom's threads, locks and atomics in the place of its own
-//! seam ([`sync`]). Loom tries each order of a model's threads with at most two or three changes of thread that no
-//! wait forces, and each value that a load may have by the memory model of C11, also those that no processor at hand gives
-//! (Norris and Demsky, "CDSChecker", 2013; its fences and orderings are what schedules of the whole engine, of one thread at a time, cannot try).
+//! The models compile the engine's own files against loom's threads, locks and atomics, in place of the engine's module
+//! [`sync`]. Loom tries each order of a model's threads with at most two or three preemptions. It also tries each value
+//! that a load may return under the memory model of C11 (Norris and Demsky, "CDSChecker", 2013), even if no available
+//! processor returns it. Schedules of the whole engine run one thread at a time, so they can't test its fences
+//! and memory orderings.
 //!
-//! A model has two or three threads of a few steps each. It fails where an assertion does, and where all threads
-//! wait.
+//! A model has two or three threads of a few steps each. It fails when an assertion fails, and when all threads wait.
 //!
 //! | module | models |
 //! |---|---|
 //! | `buffer::latches` | the latch: alone, together, by version, asleep |
 //! | `mvcc::snapshots` | the registry of snapshots against the horizon, walks against freed undo pages |
-//! | `mvcc::commits` | the order of commits against who reads by it |
-//! | `lock::locks` | the lock table: who waits is woken, by a release, an end, or a kill |
+//! | `mvcc::commits` | the order of commits against readers that use it |
+//! | `lock::locks` | the lock table: a release, an end, or a kill wakes a waiter |
 #![forbid(unsafe_code)]
-// Of what stands in the engine's files each model has use for a part.
+// Each model uses only a part of the engine's files.
 #![allow(dead_code, unused_imports, missing_docs)]
 
 pub mod buffer;
@@ -33,7 +33,7 @@ mod knobs;
 pub mod planted;
 pub mod sync;
 
-/// Plays a model in every order in which a thread is taken the processor up to `preemptions` times.
+/// Runs a model in every order with at most `preemptions` preemptions of a thread.
 fn model(preemptions: usize, play: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(preemptions);

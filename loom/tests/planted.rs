@@ -1,4 +1,4 @@
-//! Faults that are planted are found.
+//! The models find planted faults.
 
 use std::panic::catch_unwind;
 use std::sync::Mutex;
@@ -8,7 +8,9 @@ use peregrine_loom::lock::locks;
 use peregrine_loom::mvcc::{commits, snapshots};
 use peregrine_loom::planted::{plant, PlantedFault};
 
-/// Plays a model with a fault, and wants it to fail. One at a time: all threads of the process have the fault.
+/// Runs a model with a fault, and expects it to fail.
+///
+/// Only one runs at a time, since all threads of the process have the fault.
 fn found(fault: PlantedFault, model: fn()) {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _alone = ONE_AT_A_TIME.lock();

@@ -1,6 +1,7 @@
 /* Copyright (C) The Peregrine developers. Licence: GPL version 2 (see mariadb/handler/LICENSE). */
 
-/* What all parts of the plug-in share: the engine, the handlerton, the user's choices. */
+/* Declarations that all parts of the plug-in share: the engine, the handlerton, the user's
+   settings. */
 
 #ifndef PEREGRINE_ENGINE_H
 #define PEREGRINE_ENGINE_H
@@ -10,7 +11,7 @@
 
 namespace peregrine {
 
-/* Set while the plug-in is loaded. */
+/* Null unless the plug-in is loaded. */
 extern handlerton *hton;
 extern peregrine_engine *engine;
 
@@ -24,35 +25,34 @@ constexpr const char *kVersionText = "0.1";
 /* Bytes of a page, for the server's cost model. */
 constexpr uint kPageSize = 16384;
 
-/* The names of temporary tables begin with this in the engine. No schema has a name like it, as
-   '#' is always encoded in file names. */
+/* The prefix of the names of temporary tables in the engine. No schema has such a name, since the
+   server always encodes '#' in file names. */
 constexpr const char *kTemporaryPrefix = "#temporary/";
 
-/* How long the statement may wait for a row lock, in seconds. */
+/* The most seconds that the statement may wait for a row lock. */
 uint lock_wait_seconds(THD *thd);
 
-/* Whether the statement may be run by the engine itself. */
+/* Returns whether the engine may run the statement itself. */
 bool pushes_down(THD *thd);
 
-/* Whether error 1205 rolls back the transaction, and not the statement alone. */
+/* Returns whether error 1205 rolls back the whole transaction instead of the statement alone. */
 bool rollback_on_timeout();
-/* Whether the values that a statement takes from an AUTO_INCREMENT counter follow one another. */
+/* When the values that a statement takes from an AUTO_INCREMENT counter are consecutive. */
 enum class AutoIncrementMode : ulong {
   kTraditional = 0, /* always */
-  kConsecutive = 1, /* as above; a statement of known length keeps others out for a moment only */
-  kInterleaved = 2  /* where the statement's length is known */
+  kConsecutive = 1, /* as above; statements of known length hold the lock only while they reserve */
+  kInterleaved = 2  /* only when the statement's length is known */
 };
 AutoIncrementMode auto_increment_mode();
 
 /* table_options.cc */
 extern ha_create_table_option table_options[];
 
-/* What LOCKING says; an error is reported, and false returned, for a value that it does not take.
- */
+/* Reads the option LOCKING. For an invalid value reports an error and returns false. */
 bool read_locking(const ha_table_option_struct *options, uint32_t *locking);
 
-/* create.cc: drops a table, also where the transaction of the thread has used it: a temporary one,
-   or one that could not be filled. */
+/* create.cc: drops a table, even when the thread's transaction has used it, as with a temporary
+   table, or one that could not be filled. */
 int drop_table(THD *thd, const char *path);
 
 /* plugin.cc */

@@ -17,17 +17,17 @@ static void log_error(const char *what) {
   sql_print_error("Peregrine: %s: %s", what, last_error_text().c_ptr_safe());
 }
 
-/* Asks the server to undo the statement, or all of the transaction. The server keeps what it was
-   asked for last: an error that follows in the same statement must not take back that all is to be
-   undone. */
+/* Asks the server to undo the statement, or the whole transaction. The server keeps only the last
+   request, so an error that follows in the same statement must not reduce a request for the whole
+   transaction. */
 static void ask_for_rollback(THD *thd, bool all) {
   if (thd) thd->mark_transaction_to_rollback(all || thd->transaction_rollback_request);
 }
 
-/* The number for a row of a table with LOCKING=OPTIMISTIC that was changed since the snapshot, or
-   that another transaction has, where who applies events waits. A replica with
-   slave_exec_mode=IDEMPOTENT takes a changed record for one that its event was applied to before,
-   and drops the event. After a wait in vain it tries again. */
+/* The error for a conflict in a table with LOCKING=OPTIMISTIC: the row was changed since the
+   snapshot, or another transaction has it and the wait of a thread that applies events has ended. A
+   replica with slave_exec_mode=IDEMPOTENT takes a changed record for an event that was applied
+   before, and drops the event. After a lock wait timeout it tries again. */
 static int changed_error(THD *thd) {
   return thd && applies_events(thd) ? HA_ERR_LOCK_WAIT_TIMEOUT : HA_ERR_RECORD_CHANGED;
 }
@@ -42,11 +42,12 @@ int server_error(int code, THD *thd, int end) {
       return HA_ERR_FOUND_DUPP_KEY;
     case PEREGRINE_DEADLOCK:
     case PEREGRINE_CONFLICT:
-      /* Both mean: begin again. Applications know to do so at 1213, SQLSTATE 40001. */
+      /* Both mean: begin the transaction again. Applications do that at error 1213, SQLSTATE
+         40001. */
       ask_for_rollback(thd, true);
       return HA_ERR_LOCK_DEADLOCK;
     case PEREGRINE_LOG_LIMIT:
-      /* Not the number of a deadlock: begun again it would come as far, and no farther. */
+      /* Not the number of a deadlock: a retry would reach the same limit. */
       ask_for_rollback(thd, true);
       break;
     case PEREGRINE_LOCK_TIMEOUT:
@@ -71,20 +72,20 @@ int server_error(int code, THD *thd, int end) {
       return HA_ERR_TABLE_DEF_CHANGED;
     case PEREGRINE_NO_SPACE:
       log_error("disk full");
-      /* The server's own text names the table; this one the file. */
+      /* The server's own text names the table; this one names the file. */
       if (thd)
         push_warning(thd, Sql_condition::WARN_LEVEL_WARN, ER_DISK_FULL,
                      last_error_text().c_ptr_safe());
       return ENOSPC;
     case PEREGRINE_OUT_OF_MEMORY:
       log_error("out of memory");
-      /* The server's own text says nothing of what the memory was for. */
+      /* The server's own text does not say what needed the memory. */
       if (thd)
         push_warning(thd, Sql_condition::WARN_LEVEL_WARN, ER_OUT_OF_RESOURCES,
                      last_error_text().c_ptr_safe());
       return HA_ERR_OUT_OF_MEM;
     case PEREGRINE_CORRUPT:
-      /* No HA_ERR_CRASHED: its text names no page, and advises a repair that there is not. */
+      /* Not HA_ERR_CRASHED: its text names no page, and advises a repair that does not exist. */
       log_error("corruption");
       break;
     case PEREGRINE_IO:
@@ -118,7 +119,8 @@ int report_session_error(int code, THD *thd, uint number) {
   const bool has_text = error == ENOSPC || error == HA_ERR_OUT_OF_MEM || error > kFirstOwnError;
   if (has_text && thd && !thd->is_error())
     my_printf_error(number, "Peregrine: %s", MYF(0), last_error_text().c_ptr_safe());
-  /* Applications know by this number that they are to begin again, whoever drops errors of rows. */
+  /* Applications know by this number that they must begin again, even if the server drops the
+     errors of row calls. */
   if (error == HA_ERR_LOCK_DEADLOCK && thd && !thd->is_error()) my_error(ER_LOCK_DEADLOCK, MYF(0));
   return error;
 }

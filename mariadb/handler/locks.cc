@@ -1,6 +1,6 @@
 /* Copyright (C) The Peregrine developers. Licence: GPL version 2 (see mariadb/handler/LICENSE). */
 
-/* How a statement's reads lock rows. The server's own metadata locks guard definitions and serve
+/* How a statement's reads lock rows. The server's metadata locks protect definitions and implement
    LOCK TABLES; the engine has row locks only. */
 
 #include "row_handler.h"
@@ -14,8 +14,9 @@ static bool skips_locked(thr_lock_type type) {
   return type == TL_READ_SKIP_LOCKED || type == TL_WRITE_SKIP_LOCKED;
 }
 
-/* Whether rows are read for a statement that changes tables, which the binary log may get as it is.
-   The server says so by TL_READ_NO_INSERT, unless the statement itself asks for locks. */
+/* Returns whether rows are read for a statement that changes tables and that the binary log may
+   record as a statement. The server marks such reads by TL_READ_NO_INSERT, unless the statement
+   itself asks for locks. */
 static bool reads_for_logged_statement(THD *thd, thr_lock_type type) {
   switch (type) {
     case TL_READ_NO_INSERT: /* also of LOCK TABLES, ANALYZE and others */
@@ -28,10 +29,10 @@ static bool reads_for_logged_statement(THD *thd, thr_lock_type type) {
   }
 }
 
-/* The snapshot may be older than commits that the binary log has before the statement. Repeated on
-   a replica it could read other rows. So it is logged as rows, or the user is warned with
-   binlog_format=STATEMENT. What a statement changes in this engine is always logged so; this is for
-   tables of other engines. */
+/* The snapshot may be older than commits that precede the statement in the binary log. A replica
+   that repeats the statement could read other rows. So the server logs rows instead, or warns the
+   user with binlog_format=STATEMENT. Changes in this engine are always logged as rows; this is for
+   statements that change tables of other engines. */
 static void keep_from_statement_log(THD *thd, thr_lock_type type) {
   if (reads_for_logged_statement(thd, type))
     thd->lex->set_stmt_unsafe(LEX::BINLOG_STMT_UNSAFE_MULTIPLE_ENGINES_AND_SELF_LOGGING_ENGINE);
@@ -48,14 +49,14 @@ THR_LOCK_DATA **RowHandler::store_lock(THD *thd, THR_LOCK_DATA **to, thr_lock_ty
       stored_lock_ = PEREGRINE_LOCK_SHARED;
       break;
     default:
-      /* Reads of a statement that changes other tables are snapshot reads too: see above for what
-         the binary log gets. Tables that are changed become exclusive in external_lock. */
+      /* Reads of a statement that changes other tables are snapshot reads, too: see above for the
+         binary log. external_lock sets an exclusive lock for tables that are changed. */
       stored_lock_ = PEREGRINE_LOCK_NONE;
   }
   return to;
 }
 
-/* Whether the statement replaces tables, or partitions of them. */
+/* Returns whether the statement replaces tables, or partitions of them. */
 static bool alters_tables(THD *thd) {
   switch (thd->lex->sql_command) {
     case SQLCOM_ALTER_TABLE:
@@ -68,9 +69,9 @@ static bool alters_tables(THD *thd) {
   }
 }
 
-/* The server's own locks of a prepared transaction go with its connection; a copy of the table
-   would be one without its changes. Later than when tables are locked the server may not look at
-   the error. */
+/* Refuses to copy a table that a prepared transaction has used: the server's own locks of the
+   transaction end with its connection, and the copy would lack its changes. The check comes when
+   tables are locked, because the server may ignore a later error. */
 int RowHandler::check_decided(THD *thd) {
   if (likely(!alters_tables(thd)) || !share_) return 0;
   int code = peregrine_table_undecided(share_->table);
@@ -90,15 +91,16 @@ int RowHandler::external_lock(THD *thd, int type) {
   if (int error = begin_statement(thd, connection)) return error;
   if (type == F_WRLCK) stored_lock_ = PEREGRINE_LOCK_EXCLUSIVE;
   use_lock(stored_lock_);
-  /* SELECT … FOR UPDATE. The server asks for the flags once this has returned. */
+  /* SELECT … FOR UPDATE. The server asks for the flags after this has returned. */
   logs_nothing_ = type == F_WRLCK && only_reads(thd);
   connection->tables++;
   connection_ = connection;
   return 0;
 }
 
-/* Scans of several keys that are merged have a handler each, which the server does not tell of
-   locks: they lock what this one would, lest rows come together that are gone by then. */
+/* In a merge of scans of several keys each scan has a handler of its own, and the server does not
+   give it a lock. The copy takes the same lock as this handler, so that no row of the merge is gone
+   when it is read. */
 handler *RowHandler::clone(const char *name, MEM_ROOT *root) {
   auto copy = static_cast<RowHandler *>(handler::clone(name, root));
   if (!copy) return nullptr;
@@ -108,7 +110,7 @@ handler *RowHandler::clone(const char *name, MEM_ROOT *root) {
   return copy;
 }
 
-/* A statement under LOCK TABLES, where external_lock was called once for all. */
+/* Begins a statement under LOCK TABLES, where external_lock was called once for all statements. */
 int RowHandler::start_stmt(THD *thd, thr_lock_type type) {
   if (int error = check_decided(thd)) return error;
   Connection *connection = connection_of(thd);
@@ -128,15 +130,15 @@ int RowHandler::start_stmt(THD *thd, thr_lock_type type) {
   return 0;
 }
 
-/* The row last read does not match. */
+/* Releases the lock of the row last read, which does not match. */
 void RowHandler::unlock_row() {
   if (lock_ == PEREGRINE_LOCK_NONE || unlikely(!connection_)) return;
   int code = peregrine_unlock_row(handle_, connection_->session);
   if (unlikely(code != PEREGRINE_OK)) report_error(code, ha_thd(), table_share->path.str);
 }
 
-/* UPDATE looks at what is committed of a row that others have locked, and waits only where that
-   matches: it then reads the same row again. */
+/* An UPDATE reads the committed version of a row that another transaction has locked. It waits only
+   if that version matches, and then reads the same row again. */
 void RowHandler::try_semi_consistent_read(bool tries) {
   if (tries == semi_consistent_) return;
   semi_consistent_ = tries;

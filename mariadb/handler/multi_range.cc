@@ -1,15 +1,15 @@
 /* Copyright (C) The Peregrine developers. Licence: GPL version 2 (see mariadb/handler/LICENSE). */
 
-/* Reading many ranges of a key at once: the server's own disk sweep (DS-MRR), as in InnoDB. A
-   second handler of the table reads the entries of the key alone; the rows that they name are then
-   read in the order of the clustered key. Batched key access of joins comes this way, too. */
+/* Reads of many ranges of a key at once: the server's own disk sweep (DS-MRR), as in InnoDB. A
+   second handler of the table reads only the entries of the key. This handler then reads their rows
+   in the order of the clustered key. Batched key access of joins uses it, too. */
 
 #include "row_handler.h"
 
 namespace peregrine {
 
-/* Rows that are to be locked are met one by one, in the order of the key: one that does not match
-   is given up before the next. */
+/* Locking reads go row by row, in the order of the key: the lock of a row that does not match is
+   released before the next row is read. */
 static uint mode_for(bool reads_snapshots, uint mode) {
   return reads_snapshots ? mode : mode | HA_MRR_USE_DEFAULT_IMPL;
 }

@@ -29,7 +29,7 @@ static uint recovery_target_seconds;
 static ulonglong max_log_keep_size;
 static ulong flush_log_at_trx_commit;
 
-/* What became of a variable's new value. The server has no way to take it back. */
+/* Reports when the engine refuses a variable's new value. The server has no way to take it back. */
 static void look_at(int code) {
   if (code != PEREGRINE_OK)
     my_printf_error(ER_GET_ERRMSG, "Peregrine: %s", MYF(0), last_error_text().c_ptr_safe());
@@ -205,7 +205,7 @@ static handler *create_handler(handlerton *h, TABLE_SHARE *share, MEM_ROOT *memo
   return new (memory) RowHandler(h, share);
 }
 
-/* FLUSH ENGINE LOGS: the commits that have waited for nobody are on disk when it ends. */
+/* FLUSH ENGINE LOGS: makes the commits durable that have not waited for the disk. */
 static bool flush_logs(handlerton *) {
   if (peregrine_engine_sync_log(engine) == PEREGRINE_OK) return false;
   sql_print_error("Peregrine: flushing the log: %s", last_error_text().c_ptr_safe());
@@ -213,7 +213,8 @@ static bool flush_logs(handlerton *) {
 }
 
 static void drop_database(handlerton *, char *path) {
-  /* "./schema/": what DROP DATABASE has left over, files of which the server lost. */
+  /* "./schema/": drops the tables that DROP DATABASE has left, because the server lost their
+     files. */
   std::string prefix(path);
   if (prefix.compare(0, 2, "./") == 0) prefix.erase(0, 2);
   if (prefix.empty() || prefix.back() != '/') prefix += '/';
@@ -226,8 +227,7 @@ static int drop_table(handlerton *, const char *path) {
   return drop_table(current_thd, path);
 }
 
-/* A write beyond the limit on the size of files shall be an error, and not the end of the server.
- */
+/* Makes a write beyond the file size limit an error, instead of a signal that ends the server. */
 static void ignore_file_size_signal() {
   struct sigaction now;
   if (sigaction(SIGXFSZ, nullptr, &now) == 0 && now.sa_handler == SIG_DFL) signal(SIGXFSZ, SIG_IGN);
@@ -251,7 +251,7 @@ static int start(void *p) {
   options.lock_wait_seconds = 50;
   options.sort_key = peregrine_plugin_sort_key;
   options.sessions = &known_sessions;
-  options.temporary_prefix = kTemporaryPrefix; /* they end with the server, be it by a crash */
+  options.temporary_prefix = kTemporaryPrefix; /* temporary tables end with the server */
   listen_to_engine();
   if (peregrine_engine_open(&options, &engine) != PEREGRINE_OK) {
     sql_print_error("Peregrine: %s", last_error_text().c_ptr_safe());

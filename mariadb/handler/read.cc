@@ -7,7 +7,7 @@
 
 namespace peregrine {
 
-/* Tells the engine the key to search in, where it does not know it yet. */
+/* Tells the engine the key to search in, when it uses another one. */
 int RowHandler::use_key(uint key) {
   if (likely(used_key_ == key)) return 0;
   int code = peregrine_use_key(handle_, key == MAX_KEY ? UINT32_MAX : key, lock_);
@@ -16,7 +16,7 @@ int RowHandler::use_key(uint key) {
   return 0;
 }
 
-/* The engine's call for an index entry whose columns stand in the record. */
+/* The engine's callback for an index entry; the record holds the entry's columns. */
 int RowHandler::check_condition(void *context) {
   switch (handler_index_cond_check(context)) {
     case CHECK_POS:
@@ -30,11 +30,12 @@ int RowHandler::check_condition(void *context) {
   }
 }
 
-/* The whole condition is the engine's to check, and the end of the range with it. */
+/* The engine takes the whole condition, and with it the check for the end of the range. */
 Item *RowHandler::idx_cond_push(uint key, Item *condition) {
   /* Entries of the clustered key are the rows. */
   if (key == table->s->primary_key) return condition;
-  /* The condition, and the end of the range, are about what the entry says. */
+  /* The condition and the end of the range need the columns' values, so the entry must give them
+     back. */
   if (!peregrine_key_gives_back(handle_, key)) return condition;
   pushed_idx_cond = condition;
   pushed_idx_cond_keyno = key;
@@ -42,7 +43,7 @@ Item *RowHandler::idx_cond_push(uint key, Item *condition) {
   return nullptr;
 }
 
-/* Gives the engine the condition for the key in use, or takes it back. */
+/* Gives the engine the condition for the key in use, or removes it. */
 int RowHandler::use_condition() {
   const bool wanted = pushed_idx_cond && pushed_idx_cond_keyno == active_index;
   if (likely(wanted == has_condition_)) return 0;
@@ -53,8 +54,8 @@ int RowHandler::use_condition() {
   return finish(code, 0);
 }
 
-/* From here on reads only what the statement asked for, where the server asks for all columns of
-   the key; or only columns of the key, where it reads the rows by another handler. */
+/* Reduces the columns that the scan reads: to those that the statement asked for, when the server
+   asks for all columns of the key; or to those of the key, when another handler reads the rows. */
 void RowHandler::narrow() {
   narrowed_ = false;
   if (!has_asked_ || table->read_set != &table->def_read_set || reads_whole_rows()) return;
@@ -67,8 +68,8 @@ void RowHandler::narrow() {
     for (uint i = 0; i < parts.user_defined_key_parts; i++)
       bitmap_set_bit(&key_columns, parts.key_part[i].fieldnr - 1);
   }
-  /* The handler above this one: of a partitioned table, which compares whole keys; or the one that
-     reads the rows of which this one reads the entries. */
+  /* This handler serves another one: that of a partitioned table, which compares whole keys; or one
+     that reads the rows, while this one reads their entries. */
   if (table->file != this) {
     bitmap_copy(&asked_, table->read_set);
     bitmap_intersect(&asked_, &key_columns);
@@ -77,7 +78,8 @@ void RowHandler::narrow() {
   }
   if (bitmap_cmp(&asked_, table->read_set) || !bitmap_cmp(&key_columns, table->read_set)) return;
   bitmap_intersect(&asked_, &key_columns);
-  /* Nobody looks at the other columns, but sorts and join buffers copy them. */
+  /* No code looks at the other columns, but sorts and join buffers copy them, so they need defined
+     bytes. */
   for (Field **field = table->field; *field; field++) {
     const uint number = (*field)->field_index;
     if (!bitmap_is_set(&key_columns, number) || bitmap_is_set(&asked_, number)) continue;
@@ -131,8 +133,8 @@ int RowHandler::rnd_next(uchar *record) {
 void RowHandler::position(const uchar *) {
   int code = peregrine_position(handle_, ref);
   if (likely(code == PEREGRINE_OK)) return;
-  /* The server asks for positions of rows just read only, and takes no error here: the statement
-     gets it, and a position that leads to no row. */
+  /* The server asks for positions only of rows just read, and takes no error here. The statement
+     gets the error, and a position that leads to no row. */
   report_error(code, ha_thd(), table_share->path.str);
   memset(ref, kNoPosition, ref_length);
 }
@@ -147,7 +149,7 @@ int RowHandler::rnd_pos(uchar *record, uchar *position) {
 int RowHandler::index_init(uint key, bool) {
   active_index = key;
   checks_ = false;
-  /* The lock may be another one than at the last scan, and the condition. */
+  /* The lock and the condition may differ from those of the last scan. */
   if (has_condition_) {
     int code = peregrine_set_condition(handle_, nullptr, nullptr, target(nullptr));
     if (unlikely(code != PEREGRINE_OK)) return finish(code, 0);
@@ -230,7 +232,7 @@ int RowHandler::index_next_same(uchar *record, const uchar *, uint) {
 
 int RowHandler::read_range_first(const key_range *start, const key_range *end, bool equal,
                                  bool sorted) {
-  /* The engine then reads no rows ahead that lie beyond the range. */
+  /* With the end set, the engine reads no rows ahead beyond the range. */
   if (end && !equal) {
     if (int error = use_key(active_index)) return error;
     int code =

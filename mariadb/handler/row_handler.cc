@@ -14,8 +14,8 @@ RowHandler::~RowHandler() {
   peregrine_handle_close(handle_);
 }
 
-/* Whether the engine keeps several unique keys of a table. The server checks those by hashes
-   itself, before. */
+/* Returns whether the engine maintains several unique keys of a table. The server itself checks
+   unique keys with hashes, and before the engine does. */
 static bool has_several_unique_keys(const TABLE_SHARE *share) {
   uint count = 0;
   for (uint k = 0; share && k < share->keys; k++) {
@@ -25,28 +25,28 @@ static bool has_several_unique_keys(const TABLE_SHARE *share) {
   return count > 1;
 }
 
-/* HA_DUPLICATE_KEY_NOT_IN_ORDER: a row in the way in the last unique key does not say that none is
-   in the way in another. One may come while the row is waited for, and the order of keys need not
-   be the engine's. The server takes it for certain else, and REPLACE fails with a duplicate.
+/* HA_DUPLICATE_KEY_NOT_IN_ORDER: a duplicate in the last unique key does not mean that the other
+   unique keys have none. Another transaction may insert one while the statement waits for the row,
+   and the engine's order of keys may differ from the server's. Without the flag, the server assumes
+   that there is none, and REPLACE fails with a duplicate.
 
-   HA_CAN_ONLINE_BACKUPS: from BACKUP STAGE FLUSH on the server lets rows of these tables be
-   changed, and from BACKUP STAGE BLOCK_COMMIT on it lets nobody commit. It asks in return that the
-   tables need not be closed to be whole: what a copy of the disk at one moment holds opens to what
-   was committed then, as after a crash. That is what the log and copy-on-write pages give at any
-   moment; the commits that wait for nobody (peregrine_flush_log_at_trx_commit) are written by FLUSH
-   ENGINE LOGS. */
+   HA_CAN_ONLINE_BACKUPS: from BACKUP STAGE FLUSH on the server allows changes of these tables, and
+   from BACKUP STAGE BLOCK_COMMIT on it blocks commits. In return, open tables must be consistent on
+   disk: a copy of the disk at one moment must open to the state committed then, as after a crash.
+   The log and copy-on-write pages guarantee that at any moment. FLUSH ENGINE LOGS writes the
+   commits that have not waited for the disk (peregrine_flush_log_at_trx_commit). */
 handler::Table_flags RowHandler::table_flags() const {
   const Table_flags order =
       has_several_unique_keys(table_share) ? HA_DUPLICATE_KEY_NOT_IN_ORDER : 0;
   const Table_flags logged = logs_nothing_ ? HA_BINLOG_STMT_CAPABLE : 0;
-  return order | logged | HA_REC_NOT_IN_SEQ /* positions are no multiples of a length */
+  return order | logged | HA_REC_NOT_IN_SEQ /* positions are not multiples of a length */
          | HA_NULL_IN_KEY | HA_CAN_INDEX_BLOBS | HA_CAN_GEOMETRY | HA_CAN_VIRTUAL_COLUMNS |
          HA_PARTIAL_COLUMN_READ         /* only the columns asked for are decoded */
-         | HA_TABLE_SCAN_ON_INDEX       /* rows stand in the clustered index */
+         | HA_TABLE_SCAN_ON_INDEX       /* the clustered index holds the rows */
          | HA_PRIMARY_KEY_IN_READ_INDEX /* secondary keys end with the clustered key */
-         | HA_DUPLICATE_POS             /* the row in the way is known by position */
+         | HA_DUPLICATE_POS             /* the duplicate row is known by position */
          | HA_CAN_SQL_HANDLER | HA_CAN_SKIP_LOCKED |
-         HA_BINLOG_ROW_CAPABLE   /* snapshots: statements need not repeat alike */
+         HA_BINLOG_ROW_CAPABLE   /* snapshots: a repeated statement may read other rows */
          | HA_CAN_ONLINE_BACKUPS /* see above */
          | HA_ONLINE_ANALYZE | HA_CONCURRENT_OPTIMIZE | HA_CRASH_SAFE;
 }
@@ -58,15 +58,15 @@ ulong RowHandler::index_flags(uint key, uint, bool) const {
   return flags;
 }
 
-/* Whether the statement wants nothing of a table but that its rows go. */
+/* Returns whether the statement does nothing with a table but remove all its rows. */
 static bool only_empties(THD *thd) {
   return thd_sql_command(thd) == SQLCOM_TRUNCATE ||
          (thd_sql_command(thd) == SQLCOM_ALTER_TABLE &&
           (thd->lex->alter_info.partition_flags & ALTER_PARTITION_TRUNCATE));
 }
 
-/* The engine's table of a share, opened at the first use of the share. `damaged`: whether it can't
-   be, and that is no error, since the statement will empty it. */
+/* Gets the engine's table of a share; the first handler of the share opens it. `damaged` becomes
+   true, without an error, when the table can't be opened but the statement will empty it. */
 static int open_share(Handler_share *&place, TableShare **out, const TABLE *table, const char *name,
                       THD *thd, bool *damaged) {
   TableShare *share = static_cast<TableShare *>(place);
@@ -82,7 +82,7 @@ static int open_share(Handler_share *&place, TableShare **out, const TABLE *tabl
       *damaged = (code == PEREGRINE_CORRUPT || code == PEREGRINE_IO) && only_empties(thd);
       return *damaged ? 0 : report_error(code, thd, name);
     }
-    /* A crash may have come between the engine's change of this and the server's. */
+    /* A crash may have come between the engine's change of LOCKING and the server's. */
     uint32_t locking;
     if (read_locking(table->s->option_struct, &locking)) {
       code = peregrine_table_set_locking(share->table, locking);
@@ -92,8 +92,8 @@ static int open_share(Handler_share *&place, TableShare **out, const TABLE *tabl
         return error;
       }
     }
-    /* So may the names of columns and keys differ, and the types for dumps. Rows do not depend on
-       them: where they can't be put, the table is opened all the same. */
+    /* Likewise the names of columns and keys, and the types for dumps, may differ. Rows do not
+       depend on them, so the table opens even when they can't be updated. */
     if (peregrine_table_set_description(share->table, layout.definition()) != PEREGRINE_OK)
       sql_print_warning("Peregrine: %s keeps the old names and types of its columns and keys: %s",
                         name, last_error_text().c_ptr_safe());
@@ -119,13 +119,13 @@ int RowHandler::open(const char *name, int, uint) {
   int code = peregrine_handle_open(share_->table, &handle_);
   if (code != PEREGRINE_OK) return report_error(code, ha_thd(), name);
   ref_length = peregrine_table_position_length(share_->table);
-  // A scan goes by the clustered key: an UPDATE that changes it first collects the rows, lest it
-  // meets them again further on.
+  // A table scan reads in the order of the clustered key. An UPDATE that changes this key must
+  // collect the rows first, or it would meet them again further on.
   key_used_on_scan = table->s->primary_key;
   stats.block_size = kPageSize;
   if (my_bitmap_init(&asked_, nullptr, table->s->fields)) return HA_ERR_OUT_OF_MEM;
   error = info(HA_STATUS_NO_LOCK | HA_STATUS_VARIABLE | HA_STATUS_CONST | HA_STATUS_OPEN);
-  /* The server closes nothing that it could not open. */
+  /* The server does not close a handler that failed to open. */
   if (error) close();
   return error;
 }
@@ -140,7 +140,7 @@ int RowHandler::close() {
 
 int RowHandler::reset() {
   multi_range_.dsmrr_close();
-  /* Another statement opens it anew, whether it was emptied or not. */
+  /* The next statement must open the table anew, whether this one has emptied it or not. */
   if (unlikely(!share_)) {
     if (table) table->internal_set_needs_reopen(true);
     return 0;
@@ -184,8 +184,8 @@ int RowHandler::extra(ha_extra_function operation) {
   return 0;
 }
 
-/* CREATE TEMPORARY TABLE … SELECT: the rows are part of what is created, and a ROLLBACK leaves them
-   there; not with IGNORE or REPLACE, as in InnoDB. */
+/* CREATE TEMPORARY TABLE … SELECT: the rows are part of the table's creation, and a ROLLBACK keeps
+   them; not with IGNORE or REPLACE, as in InnoDB. */
 int RowHandler::fill(bool begins) {
   if (begins == fills_ || table->s->tmp_table == NO_TMP_TABLE) return 0;
   peregrine_session *session;
@@ -210,26 +210,27 @@ int RowHandler::finish(int code, int end) {
   return likely(code == PEREGRINE_OK) ? 0 : server_error(code, ha_thd(), end);
 }
 
-/* What reading a row came to. An error goes to the client here: where the server starts scans that
-   it merges, or sorts, it drops errors, and DELETE and UPDATE end as if there were no rows. */
+/* Translates the result of a read, and reports an error to the client: when the server begins a
+   merge of scans, or a sort, it drops errors, and DELETE and UPDATE end as if there were no
+   rows. */
 int RowHandler::finish_read(int code, int end) {
   if (likely(code == PEREGRINE_OK)) return 0;
   const int error = server_error(code, ha_thd(), end);
-  /* Of statements that were ended from outside the server knows. */
+  /* The server itself reports statements that were killed. */
   if (code != PEREGRINE_END && code != PEREGRINE_INTERRUPTED) print_error(error, MYF(0));
   return error;
 }
 
-/* The first error is the one that the client gets: what the server makes of it is no second one. */
+/* Reports only the statement's first error to the client; later ones result from it. */
 void RowHandler::print_error(int error, myf flags) {
   if (!(flags & (ME_WARNING | ME_NOTE)) && ha_thd()->is_error()) return;
   handler::print_error(error, flags);
 }
 
 bool RowHandler::get_error_message(int error, String *text) {
-  /* The server's own numbers have texts of their own, to which it would append this one. */
+  /* The server's own error numbers have texts, to which it would append this one. */
   if (error <= kFirstOwnError) return false;
-  /* Swapped: an assignment would share a buffer that goes with the right side. */
+  /* swap, because an assignment would share the buffer of `last`, which is freed at the end. */
   String last = last_error_text();
   text->swap(last);
   return false;

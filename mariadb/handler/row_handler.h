@@ -1,6 +1,6 @@
 /* Copyright (C) The Peregrine developers. Licence: GPL version 2 (see mariadb/handler/LICENSE). */
 
-/* The handler: one open table as the server uses it. */
+/* The handler: an open table for the server. */
 
 #ifndef PEREGRINE_ROW_HANDLER_H
 #define PEREGRINE_ROW_HANDLER_H
@@ -12,14 +12,14 @@
 
 namespace peregrine {
 
-/* What all handlers of a table share: the engine's table. */
+/* The state that all handlers of a table share: the engine's table. */
 class TableShare : public Handler_share {
  public:
   ~TableShare() override { peregrine_table_close(table); }
   peregrine_table *table = nullptr;
 };
 
-/* What COUNT or SUM came to: high * 2^64 + low, of so many values. */
+/* The result of COUNT or SUM: high * 2^64 + low, and the number of values in it. */
 struct AggregateNumber {
   int64_t high;
   uint64_t low;
@@ -31,7 +31,7 @@ class RowHandler final : public handler {
   RowHandler(handlerton *hton, TABLE_SHARE *share);
   ~RowHandler() override;
 
-  /* What the engine can do: row_handler.cc. */
+  /* The engine's abilities: row_handler.cc. */
   Table_flags table_flags() const override;
   ulong index_flags(uint key, uint part, bool all_parts) const override;
   const char *index_type(uint) override { return "BTREE"; }
@@ -101,7 +101,7 @@ class RowHandler final : public handler {
                                 uint *mode, Cost_estimate *cost) override;
   int multi_range_read_explain_info(uint mode, char *text, size_t size) override;
 
-  /* Reading for statements that the engine runs itself: pushed_read.cc. */
+  /* Reads for statements that the engine runs itself: pushed_read.cc. */
   bool reads_snapshots() const { return lock_ == PEREGRINE_LOCK_NONE; }
   int first_of_range(const KeyRange &range);
   int next_of_range(const KeyRange &range);
@@ -124,7 +124,7 @@ class RowHandler final : public handler {
   void release_auto_increment() override;
   int reset_auto_increment(ulonglong value) override;
 
-  /* What the optimizer asks: statistics.cc. */
+  /* Statistics for the optimizer: statistics.cc. */
   int info(uint flags) override;
   ha_rows records_in_range(uint key, const key_range *low, const key_range *high,
                            page_range *pages) override;
@@ -140,11 +140,11 @@ class RowHandler final : public handler {
   bool get_error_message(int error, String *text) override;
 
  private:
-  /* No key: the next search tells the engine which one. */
+  /* No key: the next search must tell the engine the key. */
   static constexpr uint kNoKey = MAX_KEY + 1;
-  /* Longest key that SQL may define, in bytes. */
+  /* The greatest key length that SQL may define, in bytes. */
   static constexpr uint kMaxKeyLength = 3072;
-  /* Bytes of a position that none is: its length is beyond any. */
+  /* Fills an invalid position: its length field exceeds any length. */
   static constexpr uchar kNoPosition = 0xFF;
 
   void use_lock(peregrine_lock lock);
@@ -166,14 +166,14 @@ class RowHandler final : public handler {
   peregrine_lock duplicate_lock() const;
   int session(peregrine_session **out);
   int truncate_damaged();
-  /* Rows that are locked to be changed are read whole, as InnoDB reads them: of their columns the
-     server relies on more than it says, for history, triggers, partitions and binary logs. So are
-     rows that a rule is checked against. */
+  /* Rows that are locked for a change are read whole, as in InnoDB: for history, triggers,
+     partitions and binary logs, the server relies on more columns than it names. Rows that the
+     server checks a rule against are also read whole. */
   bool reads_whole_rows() const {
     return checks_ ||
            (lock_ & ~static_cast<uint32_t>(PEREGRINE_SKIP_LOCKED)) == PEREGRINE_LOCK_EXCLUSIVE;
   }
-  /* Where a row goes, and which columns of it are read: the one place that decides it. */
+  /* The record that receives a row, and the columns read. All reads take their target from here. */
   peregrine_target target(uchar *record) const {
     return {record, words(reads_whole_rows() ? &table->s->all_set : columns_asked())};
   }
@@ -192,50 +192,50 @@ class RowHandler final : public handler {
   bool lock_auto_increment(bool *for_a_moment);
   void unlock_auto_increment();
 
-  /* Null while a damaged table is open that the statement will empty. Nothing else is done with it:
-     see damaged_name_. */
+  /* Null while the open table is damaged and the statement will empty it. The handler then allows
+     nothing else: see damaged_name_. */
   TableShare *share_ = nullptr;
   peregrine_handle *handle_ = nullptr;
-  /* The server's name of such a table. */
+  /* The server's name of the damaged table. */
   std::string damaged_name_;
   Connection *connection_ = nullptr;
-  /* How rows are locked when read: decided by store_lock and external_lock. */
+  /* How reads lock rows: store_lock and external_lock decide it. */
   uint32_t lock_ = PEREGRINE_LOCK_NONE;
   peregrine_lock stored_lock_ = PEREGRINE_LOCK_NONE;
   bool skip_locked_ = false;
-  /* Whether rows are locked for a statement of which nothing comes to the binary log, so that it
-     may be one of statements. */
+  /* Whether the statement locks rows but writes nothing to the binary log, so that the binary log
+     may be in statement format. */
   bool logs_nothing_ = false;
-  /* Whether scans look at rows before they wait for them. */
+  /* Whether scans read the committed version of a locked row before they wait for it. */
   bool semi_consistent_ = false;
-  /* The columns that the statement asked for when the server decided to read a key only; of a scan
-     for another handler, those of them that the key has. */
+  /* The columns that the statement asked for when the server switched to reading a key only. In a
+     scan for another handler, those of them that the key has. */
   MY_BITMAP asked_ = {};
   bool has_asked_ = false;
-  /* Whether the scan that is open reads these, and not all columns of its key. */
+  /* Whether the open scan reads asked_, and not all columns of its key. */
   bool narrowed_ = false;
-  /* The server's way to read many ranges, and its second handler of the table. */
+  /* The server's implementation of multi-range reads, with its second handler of the table. */
   DsMrr_impl multi_range_;
-  /* The key of the scan that is open, as the engine knows it. */
+  /* The key that the engine uses for the open scan. */
   uint used_key_ = kNoKey;
   bool has_range_end_ = false;
-  /* Whether the engine has a condition of the server's for the key in use. */
+  /* Whether the engine has a condition of the server for the key in use. */
   bool has_condition_ = false;
-  /* Whether the scan that is open looks for rows that a rule of the server's keeps out. */
+  /* Whether the open scan looks for rows that violate a rule of the server. */
   bool checks_ = false;
-  /* Whether rows are put in that are part of the table's creation. */
+  /* Whether inserted rows are part of the table's creation. */
   bool fills_ = false;
   /* Whether the next rnd_next is the first of its scan. */
   bool scan_begins_ = false;
-  /* Whether the statement changes rows that are in the way of its own. */
+  /* Whether the statement changes or replaces rows that its own rows duplicate. */
   bool changes_duplicates_ = false;
   /* Whether the engine defers index entries. */
   bool bulk_insert_ = false;
-  /* Where the automatic values that the statement has reserved end; 0 when none are. */
+  /* The end of the automatic values that the statement has reserved; 0 when there are none. */
   ulonglong reserved_end_ = 0;
-  /* Whether the statement keeps others from taking automatic values. */
+  /* Whether the statement holds the lock of the AUTO_INCREMENT counter. */
   bool locked_auto_increment_ = false;
-  /* Why it could not; 0: it could. */
+  /* The error of taking that lock; 0: none. */
   int auto_increment_error_ = 0;
 };
 

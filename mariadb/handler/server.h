@@ -1,6 +1,6 @@
 /* Copyright (C) The Peregrine developers. Licence: GPL version 2 (see mariadb/handler/LICENSE). */
 
-/* The server's headers, in the order in which they can be read. */
+/* The server's headers, in the order that they require. */
 
 #ifndef PEREGRINE_SERVER_H
 #define PEREGRINE_SERVER_H
@@ -20,7 +20,7 @@
 #include "log.h"
 #include <mysql/plugin.h>
 
-/* server headers define these as macros, which the C++ library's headers do not survive */
+/* The server's headers define these as macros, which break the C++ library's headers. */
 #undef min
 #undef max
 

@@ -1,14 +1,15 @@
 /* Copyright (C) The Peregrine developers. Licence: GPL version 2 (see mariadb/handler/LICENSE). */
 
-/* What the optimizer asks, and the administrator's ANALYZE and CHECK. The costs are in the same
-   unit as InnoDB's, a page read, so that both get the same plans. */
+/* Statistics for the optimizer, and the administrator's ANALYZE and CHECK. The costs have InnoDB's
+   unit, a page read, so that both engines get the same plans. */
 
 #include "row_handler.h"
 #include "errors.h"
 
 namespace peregrine {
 
-/* When the server wrote the table's definition: it keeps no other time, nor does the engine. */
+/* The time when the server wrote the table's definition: neither the server nor the engine keeps
+   another one. */
 static time_t create_time_of(const TABLE_SHARE *share) {
   char path[FN_REFLEN];
   MY_STAT file;
@@ -17,9 +18,9 @@ static time_t create_time_of(const TABLE_SHARE *share) {
 }
 
 int RowHandler::info(uint flags) {
-  /* A damaged table, about to be emptied. */
+  /* The table is damaged and about to be emptied. */
   if (unlikely(!share_)) return 0;
-  /* That of partitions the server takes when it opens them. */
+  /* For a partition the server takes the time when it opens the partition. */
   if (flags & (table->part_info ? HA_STATUS_CONST : HA_STATUS_TIME))
     stats.create_time = create_time_of(table->s);
   if (flags & (HA_STATUS_VARIABLE | HA_STATUS_AUTO)) {
@@ -30,7 +31,7 @@ int RowHandler::info(uint flags) {
       sql_print_warning("Peregrine: the size of table %s is guessed: %s",
                         table->s->normalized_path.str, last_error_text().c_ptr_safe());
     stats.records = now.rows;
-    /* To the optimizer a table that looks empty is empty, and plans for it are poor. */
+    /* The optimizer takes 0 rows to mean an empty table, and makes poor plans for it. */
     if (stats.records == 0 && !(flags & (HA_STATUS_TIME | HA_STATUS_OPEN))) stats.records = 1;
     stats.deleted = 0;
     stats.data_file_length = now.data_bytes;
@@ -94,7 +95,7 @@ int RowHandler::analyze(THD *thd, HA_CHECK_OPT *) {
 }
 
 namespace {
-/* CHECK TABLE, as the engine's calls know it. */
+/* The context of the engine's calls during CHECK TABLE. */
 struct Checking {
   THD *thd;
   const char *table;
@@ -107,7 +108,7 @@ static int check_interrupted(void *context) {
   return thd_kill_level(static_cast<Checking *>(context)->thd) != THD_IS_NOT_KILLED;
 }
 
-/* The server shows a statement's warnings among the answers of CHECK TABLE. */
+/* The server shows a statement's warnings in the result of CHECK TABLE. */
 static void check_problem(void *context, const char *text, size_t length) {
   Checking *checking = static_cast<Checking *>(context);
   checking->problems++;
@@ -126,7 +127,7 @@ int RowHandler::check(THD *thd, HA_CHECK_OPT *) {
     case PEREGRINE_END:
       return HA_ADMIN_CORRUPT;
     case PEREGRINE_INTERRUPTED:
-      /* The server says only that it failed. */
+      /* The server itself says only that the check failed. */
       push_warning(thd, Sql_condition::WARN_LEVEL_WARN, ER_QUERY_INTERRUPTED,
                    ER_THD(thd, ER_QUERY_INTERRUPTED));
       return HA_ADMIN_FAILED;

@@ -7,12 +7,13 @@
 
 namespace peregrine {
 
-/* Names the key and the row in the way. */
+/* Records the key and the position of a duplicate row, and returns the error. */
 int RowHandler::finish_change(int code) {
   if (likely(code == PEREGRINE_OK)) return 0;
   if (code == PEREGRINE_DUPLICATE) {
     connection_->duplicate_key = peregrine_error_key();
-    /* Where the row in the way is not known, who wants to change it must get an error. */
+    /* When the duplicate row is not known, a statement that wants to change it must get an
+       error. */
     memset(dup_ref, kNoPosition, ref_length);
     int position = peregrine_duplicate_position(handle_, connection_->session, dup_ref);
     if (unlikely(position != PEREGRINE_OK && position != PEREGRINE_END)) code = position;
@@ -20,10 +21,10 @@ int RowHandler::finish_change(int code) {
   return server_error(code, ha_thd(), HA_ERR_KEY_NOT_FOUND);
 }
 
-/* How a row in the way is locked. Who changes it instead, or takes it away, reads it first, and it
-   must still be there then, and in the way. */
+/* How the engine locks a duplicate row. A statement that changes or replaces it reads it first, and
+   the row must then still exist and still be the duplicate. */
 peregrine_lock RowHandler::duplicate_lock() const {
-  /* Of REPLACE the server says nothing where triggers see rows go. */
+  /* The server does not announce REPLACE when the table has triggers for DELETE. */
   const bool changes =
       changes_duplicates_ || (table->triggers && ha_thd()->lex->duplicates == DUP_REPLACE);
   return changes ? PEREGRINE_LOCK_EXCLUSIVE : PEREGRINE_LOCK_NONE;
@@ -40,10 +41,10 @@ int RowHandler::write_row(const uchar *record) {
   }
   int code = peregrine_insert(handle_, session, record, duplicate_lock());
   if (int error = finish_change(code)) return error;
-  /* Values that were not reserved: the user's, or those of SET INSERT_ID. */
+  /* The value was not reserved: it is the user's, or that of SET INSERT_ID. */
   if (may_count && (!insert_id_for_cur_row || insert_id_for_cur_row >= reserved_end_))
     raise_auto_increment();
-  /* A row that an UPDATE moves to this partition has its value already. */
+  /* An UPDATE that moves a row to this partition brings the automatic value with it. */
   if (!table->next_number_field && table->found_next_number_field && record == table->record[0])
     raise_auto_increment();
   return 0;
@@ -67,9 +68,10 @@ int RowHandler::delete_row(const uchar *) {
   return finish_change(peregrine_delete(handle_, session));
 }
 
-/* `rows`: about how many will be inserted; 0 where nobody knows. */
+/* `rows`: about how many rows will be inserted; 0 when unknown. */
 void RowHandler::start_bulk_insert(ha_rows rows, uint) {
-  /* Each row is looked for before the next is written: nothing would stay deferred. */
+  /* The server searches for each row before it writes the next, so the engine could defer
+     nothing. */
   if (has_server_checks()) return;
   peregrine_session *session;
   if ((rows && rows < peregrine_bulk_insert_rows()) || this->session(&session)) return;
@@ -79,25 +81,27 @@ void RowHandler::start_bulk_insert(ha_rows rows, uint) {
 int RowHandler::end_bulk_insert() {
   if (!bulk_insert_) return 0;
   bulk_insert_ = false;
-  /* The server calls this after an error, too. What is deferred then goes with the statement; to
-     put it in could take long, and wait for others. Should the rows stay, as on a replica that
-     skips the error, it goes in before whatever needs it. */
+  /* The server calls this after an error, too. The rollback of the statement then drops the
+     deferred entries; inserting them could take long and wait for other transactions. When the rows
+     stay, as on a replica that skips the error, the entries go in before any operation that needs
+     them. */
   if (ha_thd()->is_error()) return 0;
   peregrine_session *session;
   int error = this->session(&session);
   if (!error) error = finish(peregrine_end_bulk_insert(handle_, session), 0);
-  /* Some callers report this one instead. */
+  /* Some callers report my_errno instead of the returned error. */
   if (error) my_errno = error;
   return error;
 }
 
-/* The automatic column of the row just written has a value of the user's: count on from there. */
+/* Raises the counter above the value that the user gave to the automatic column of the row just
+   written. */
 void RowHandler::raise_auto_increment() {
   Field *field = table->found_next_number_field;
   if (field->is_null()) return;
   /* The column need not be in the read set. */
   MY_BITMAP *old_map = dbug_tmp_use_all_columns(table, &table->read_set);
-  /* Fractions, and numbers beyond those that the column holds exactly, count for nothing. */
+  /* Fractions, and numbers beyond those that the column holds exactly, do not raise the counter. */
   const ulonglong max = field->get_max_int_value();
   ulonglong next = 0;
   if (field->result_type() == REAL_RESULT) {
@@ -114,7 +118,8 @@ void RowHandler::raise_auto_increment() {
   if (unlikely(code != PEREGRINE_OK)) report_error(code, ha_thd(), table_share->path.str);
 }
 
-/* Whether the number of rows is known from the statement's text, or one row comes at a time. */
+/* Returns whether the number of rows is known from the statement's text, or rows come one at a
+   time. */
 static bool is_simple_insert(THD *thd) {
   switch (thd_sql_command(thd)) {
     case SQLCOM_INSERT:
@@ -126,7 +131,7 @@ static bool is_simple_insert(THD *thd) {
   }
 }
 
-/* Keeps others from taking values, where the mode asks for it; false: that failed. */
+/* Takes the lock of the counter, when the mode requires it; false: that failed. */
 bool RowHandler::lock_auto_increment(bool *for_a_moment) {
   *for_a_moment = false;
   const AutoIncrementMode mode = auto_increment_mode();
@@ -164,7 +169,7 @@ void RowHandler::get_auto_increment(ulonglong offset, ulonglong increment, ulong
   int code = peregrine_table_reserve_auto_increment(share_->table, MY_MAX(wanted, 1ULL), increment,
                                                     offset, max, &value);
   if (code == PEREGRINE_TOO_LARGE) {
-    /* Fewer may be left than wanted. */
+    /* Fewer values may be left than wanted. */
     wanted = 1;
     code = peregrine_table_reserve_auto_increment(share_->table, 1, increment, offset, max, &value);
   }
@@ -174,17 +179,17 @@ void RowHandler::get_auto_increment(ulonglong offset, ulonglong increment, ulong
     *reserved = MY_MAX(wanted, 1ULL);
     reserved_end_ = value + *reserved * increment;
   } else {
-    /* Beyond the column's values: the server reports it. */
+    /* Beyond the column's greatest value: the server reports the error. */
     *first = max == ULONGLONG_MAX || code != PEREGRINE_TOO_LARGE ? ULONGLONG_MAX : max + 1;
     *reserved = 0;
   }
 }
 
-/* The statement has ended: what it reserved and did not use is free again. */
+/* The statement has ended: its reserved values that were not used are free again. */
 void RowHandler::release_auto_increment() {
   if (reserved_end_ && next_insert_id && next_insert_id < reserved_end_) {
     int code = peregrine_table_return_auto_increment(share_->table, next_insert_id, reserved_end_);
-    /* Where others have gone on from there, there is nothing to return. */
+    /* When other statements have reserved values since, there is nothing to return. */
     if (unlikely(code != PEREGRINE_OK && code != PEREGRINE_END))
       report_error(code, ha_thd(), table_share->path.str);
   }

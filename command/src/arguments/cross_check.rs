@@ -1,11 +1,11 @@
-//! `peregrine bench sysbench` and `go-tpc`: our clients beside others.
+//! `peregrine bench sysbench` and `go-tpc`: our clients compared with others.
 
 use clap::Args;
 
 use super::host::{HostArguments, MariadbdArguments};
 use super::values::{bytes, percent, seconds};
 
-/// Which queries, and how long. Lists are separated by commas.
+/// The queries, and their times. Lists are separated by commas.
 #[derive(Debug, Args)]
 pub struct SysbenchArguments {
     /// The engine: innodb, myisam, aria, myrocks or peregrine.
@@ -24,16 +24,16 @@ pub struct SysbenchArguments {
     /// Rows of the table.
     #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
     pub rows: u32,
-    /// text or prepared: how statements travel.
+    /// text or prepared: the protocol of statements.
     #[arg(long, default_value = "text")]
     pub protocol: String,
     /// Seconds of a turn.
     #[arg(long, value_name = "SECONDS", default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=3_600))]
     pub run_time: u64,
-    /// Turns of each client, whose medians count; one more before them does not.
+    /// Turns of each client after a warm-up turn; their median counts.
     #[arg(long, default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub rounds: u32,
-    /// How far the figures may lie apart, in percent of sysbench's.
+    /// The most that the figures may differ, in percent of sysbench's.
     #[arg(long, value_name = "PERCENT", default_value = "10", value_parser = percent)]
     pub within: f64,
     /// The tables and the server.
@@ -41,13 +41,13 @@ pub struct SysbenchArguments {
     pub on: BothAskArguments,
 }
 
-/// Which engines, and how long. Lists are separated by commas.
+/// The engines, and their times. Lists are separated by commas.
 #[derive(Debug, Args)]
 pub struct GoTpcArguments {
-    /// Engines whose tables of the workload orders go-tpc checks.
+    /// Engines on which go-tpc checks the tables of the workload orders.
     #[arg(long, value_delimiter = ',', default_value = "innodb,peregrine")]
     pub engines: Vec<String>,
-    /// Those of them on which go-tpc runs its own order entry, too.
+    /// Those engines on which go-tpc also runs its own order entry.
     #[arg(long, value_delimiter = ',', default_value = "innodb")]
     pub compare: Vec<String>,
     /// Warehouses.
@@ -56,16 +56,16 @@ pub struct GoTpcArguments {
     /// Sessions.
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub threads: u32,
-    /// text or prepared: how our statements travel; go-tpc's are prepared.
+    /// text or prepared: the protocol of our statements; go-tpc's are prepared.
     #[arg(long, default_value = "prepared")]
     pub protocol: String,
     /// Seconds of a turn.
     #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
     pub run_time: f64,
-    /// Turns of each, whose medians count; one more before them does not.
+    /// Turns of each client after a warm-up turn; their median counts.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub rounds: u32,
-    /// How far the rates may lie apart, in percent of go-tpc's.
+    /// The most that the rates may differ, in percent of go-tpc's.
     #[arg(long, value_name = "PERCENT", default_value = "20", value_parser = percent)]
     pub within: f64,
     /// The tables and the server.
@@ -73,7 +73,7 @@ pub struct GoTpcArguments {
     pub on: BothAskArguments,
 }
 
-/// What both clients ask.
+/// The tables and server that both clients use.
 #[derive(Debug, Args)]
 pub struct BothAskArguments {
     /// Seed of our tables and parameters.

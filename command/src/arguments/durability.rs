@@ -1,4 +1,4 @@
-//! `peregrine bench power-loss`, `io-errors`, `disk-faults`, `crash`, `bit-flips` and `fuzz`: what data survive.
+//! `peregrine bench power-loss`, `io-errors`, `disk-faults`, `crash`, `bit-flips` and `fuzz`: proofs of durability.
 
 use std::path::PathBuf;
 
@@ -8,25 +8,25 @@ use peregrine_suite::simulated::work::Workloads;
 use super::host::MariadbdArguments;
 use super::values::{bytes, seconds};
 
-/// What all proofs on a simulated disk take.
+/// Options that all proofs on a simulated disk have.
 #[derive(Debug, Args)]
 pub struct SimulationArguments {
-    /// Seed of the workloads and of what goes wrong.
+    /// Seed of the workloads and of the faults.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Length of the workloads, in percent of the usual.
+    /// Length of the workloads, in percent of the normal length.
     #[arg(long, value_name = "PERCENT", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub size: u32,
-    /// Only the workload of this number, to see a failure again.
+    /// Only the workload of this number, to repeat a failure.
     #[arg(long, value_name = "NUMBER")]
     pub workload: Option<u64>,
-    /// Threads that work beside each other [default: one a core].
+    /// Threads that work at the same time [default: one per core].
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub threads: Option<u32>,
 }
 
 impl SimulationArguments {
-    /// The workloads asked for, `count` of them if not one alone.
+    /// Returns the one workload asked for, or else `count` workloads.
     #[must_use]
     pub fn workloads(&self, count: u64) -> Workloads {
         let cores = || std::thread::available_parallelism().map_or(1, usize::from);
@@ -42,13 +42,13 @@ impl SimulationArguments {
     }
 }
 
-/// How much power is lost.
+/// The number of power losses.
 #[derive(Debug, Args)]
 pub struct PowerLossArguments {
-    /// Goes on with new workloads until there are so many crash images.
+    /// Adds workloads until there are this many crash images.
     #[arg(long, default_value_t = 100_000)]
     pub images: u64,
-    /// At least so many workloads.
+    /// The least number of workloads.
     #[arg(long, default_value_t = 108, value_parser = clap::value_parser!(u64).range(1..))]
     pub workloads: u64,
     /// Only this moment of the workload.
@@ -79,10 +79,10 @@ pub struct FullDiskArguments {
     /// Disks that are filled, one after another.
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
     pub times: u32,
-    /// Seed of how full they are at first, and of what is changed.
+    /// Seed of the disks' first level, and of the changes.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// What disk it is. File systems are mounted, which takes rights.
+    /// The kind of disk. Mounting a file system needs the right to do so.
     #[arg(long, value_enum, default_value_t)]
     pub disk: FullDiskKind,
 }
@@ -99,7 +99,7 @@ pub enum FullDiskKind {
     Ext4,
 }
 
-/// How much is damaged.
+/// The amount of damage.
 #[derive(Debug, Args)]
 pub struct DamageArguments {
     /// Workloads whose disks are damaged.
@@ -110,19 +110,19 @@ pub struct DamageArguments {
     pub simulation: SimulationArguments,
 }
 
-/// How to prove durability.
+/// Options of `peregrine bench crash`.
 #[derive(Debug, Args)]
 pub struct CrashArguments {
-    /// What is killed: a server, or a process with the library.
+    /// The target of the kills: a server, or a process with the library.
     #[arg(long, value_enum, default_value_t)]
     pub target: CrashTarget,
     /// The engine of the server's tables: innodb, myrocks or peregrine.
     #[arg(long, default_value = "peregrine")]
     pub engine: String,
-    /// How often it is killed.
+    /// The number of kills.
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub kills: u32,
-    /// Kill until this time has passed, in seconds, instead of so often.
+    /// Kill until this time has passed, in seconds, instead of a number of kills.
     #[arg(long, value_name = "SECONDS", conflicts_with = "kills", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub duration: Option<u64>,
     /// Writing threads.
@@ -131,12 +131,11 @@ pub struct CrashArguments {
     /// Seed of the transactions and of the times between kills.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Size of the server's cache, e.g. 128M. (The library's is 1M, its log too: crashes are to fall
-    /// into evictions and checkpoints.)
+    /// Size of the server's cache, e.g. 128M. (The library's cache and log are 1M, so that crashes hit evictions and
+    /// checkpoints.)
     #[arg(long, default_value = "128M", value_parser = bytes)]
     pub cache: u64,
-    /// The directory, which must not exist yet; kept when a promise was broken [default: a new one
-    /// under target/bench].
+    /// The directory, which must not exist yet; kept after a failure [default: a new one under target/bench].
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
     /// The server's plug-in and options.
@@ -144,7 +143,7 @@ pub struct CrashArguments {
     pub mariadbd: MariadbdArguments,
 }
 
-/// What is killed.
+/// The target of the kills.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub enum CrashTarget {
     /// A private MariaDB server.
@@ -154,7 +153,7 @@ pub enum CrashTarget {
     Library,
 }
 
-/// What the killed process is told.
+/// Options of the process that is killed.
 #[derive(Debug, Args)]
 pub struct CrashWriterArguments {
     /// The database's directory.
@@ -170,39 +169,39 @@ pub struct CrashWriterArguments {
     pub round: u32,
 }
 
-/// How much to damage.
+/// The amount of damage.
 #[derive(Debug, Args)]
 pub struct CorruptionArguments {
     /// Parts of each kind of which every bit is flipped, one at a time.
     #[arg(long, default_value_t = 200)]
     pub samples: usize,
-    /// Parts of each kind after whose damage the whole database is checked, opened, read and dumped.
+    /// Parts of each kind after whose damage the database is checked, opened, read and dumped.
     #[arg(long, default_value_t = 25)]
     pub planted: usize,
-    /// Seed of the content, and of which parts are taken.
+    /// Seed of the content, and of the parts chosen.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
 }
 
-/// Which decoders, and for how long.
+/// The decoders, and the time for each.
 #[derive(Debug, Args)]
 pub struct FuzzArguments {
     /// Targets, separated by commas: page, header, log, catalog, row, key, files [default: all].
     #[arg(long, value_delimiter = ',')]
     pub target: Vec<String>,
-    /// Ends each target after so many seconds.
+    /// Ends each target after this many seconds.
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
     pub duration: f64,
-    /// Ends each target after so many executions, if not before.
+    /// Ends each target after this many executions, if that is earlier.
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     pub executions: Option<u64>,
     /// Seed of the mutations.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// The kept inputs [default: suite/corpus].
+    /// The directory of kept inputs [default: suite/corpus].
     #[arg(long, value_name = "DIR")]
     pub corpus: Option<PathBuf>,
-    /// Takes inputs from a database and keeps them in the corpus instead.
+    /// Takes inputs from a database and adds them to the corpus instead.
     #[arg(long)]
     pub write_corpus: bool,
 }

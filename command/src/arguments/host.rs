@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::values::bytes;
 
-/// What a server of ours is started with.
+/// Options of the servers that commands start.
 #[derive(Debug, Clone, Default, Args)]
 pub struct MariadbdArguments {
     /// The Peregrine plug-in [default: target/plugin/ha_peregrine.so].
@@ -17,8 +17,7 @@ pub struct MariadbdArguments {
     pub options: Vec<String>,
 }
 
-/// The private server of a command; it lies in a new directory under target/bench, which is kept when
-/// something was wrong.
+/// The private server of a command, in a new directory under target/bench, which is kept after a failure.
 #[derive(Debug, Args)]
 pub struct HostArguments {
     /// Size of each engine's cache, e.g. 128M.

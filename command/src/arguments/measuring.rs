@@ -1,4 +1,4 @@
-//! `peregrine bench run` and `report`: engines side by side.
+//! `peregrine bench run` and `report`: comparison of engines.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use clap::Args;
 use super::host::MariadbdArguments;
 use super::values::{bytes, parameter, percent, rate, seconds, warm_up, WarmUp};
 
-/// Options that the results of a run have, and that count again when it is gone on with.
+/// Options that the results of a run store, and that `--resume` takes from there.
 const SETTINGS: [&str; 18] = [
     "profile",
     "workload",
@@ -29,14 +29,15 @@ const SETTINGS: [&str; 18] = [
     "runs",
 ];
 
-/// What to measure. Lists are separated by commas.
+/// The measurements. Lists are separated by commas.
 #[derive(Debug, Args)]
 pub struct RunArguments {
     /// quick (five engines within twelve minutes), standard (some hours), or paper (the published
     /// times) [default: quick].
     #[arg(long)]
     pub profile: Option<String>,
-    /// Workloads: normal, join, oltp, orders, dvdstore, operations, load, all of them (all), or files of your own whose names end in .toml.
+    /// Workloads: normal, join, oltp, orders, dvdstore, operations, load, all of them (all), or your own files ending
+    /// in .toml.
     #[arg(
         long,
         value_delimiter = ',',
@@ -48,12 +49,12 @@ pub struct RunArguments {
     #[arg(long, value_name = "NAME=NUMBER", value_parser = parameter)]
     pub set: Vec<(String, i64)>,
     /// A running server instead of private ones: mysql://user:password@host:port/ or
-    /// mysql://user:password@localhost/?socket=PATH. Nothing is touched there but schemas that are called
-    /// peregrine_bench_ENGINE and dropped at the end.
+    /// mysql://user:password@localhost/?socket=PATH. Only schemas called peregrine_bench_ENGINE are touched, and they
+    /// are dropped at the end.
     #[arg(long, value_name = "URL")]
     pub url: Option<String>,
-    /// Engines to compare: innodb, myisam, aria, myrocks, peregrine [default: these]; and embedded stores, which need no
-    /// server and do the queries of normal: peregrine-library, sqlite, lmdb, redb, fjall [default with --workload
+    /// Engines to compare: innodb, myisam, aria, myrocks, peregrine [default: these]; and embedded stores, which need
+    /// no server and run the queries of normal: peregrine-library, sqlite, lmdb, redb, fjall [default with --workload
     /// all: these, too]. With --url any that the server has [default: innodb].
     #[arg(long, value_delimiter = ',')]
     pub engines: Vec<String>,
@@ -72,31 +73,31 @@ pub struct RunArguments {
     /// Size of each engine's cache, e.g. 128M or 1G [default: 1G].
     #[arg(long, value_parser = bytes)]
     pub cache: Option<u64>,
-    /// text, prepared or both: how statements travel to a server; embedded stores are asked by calls, and stand
-    /// under the first of them.
+    /// text, prepared or both: the protocol of statements to a server; embedded stores are called directly, and
+    /// reported under the first of them.
     #[arg(long, default_value = "text")]
     pub protocol: String,
     /// The table's character set, e.g. latin1 (as published) or utf8mb4.
     #[arg(long, default_value = "latin1")]
     pub charset: String,
-    /// paired (each client thread on one processor with its server thread) or free (wherever the
-    /// scheduler likes) [default: paired; with --url free].
+    /// paired (each client thread on one processor with its server thread) or free (as the scheduler decides) [default:
+    /// paired; with --url free].
     #[arg(long)]
     pub placement: Option<String>,
-    /// Warm-up before each cell, in seconds; or steady: until the rate of the last three seconds differs by no
-    /// more than --steady percent, at most a minute [default: the profile's].
+    /// Warm-up before each cell, in seconds; or steady: until the rate of the last three seconds differs by no more
+    /// than --steady percent, at most a minute [default: the profile's].
     #[arg(long, value_name = "SECONDS|steady", value_parser = warm_up)]
     pub warm_up: Option<WarmUp>,
-    /// Warm up until the rate of the last three seconds differs by no more than so many percent; --warm-up is then
+    /// Warm up until the rate of the last three seconds differs by no more than this many percent; --warm-up is then
     /// the longest time [default with --warm-up steady: 5].
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     pub steady: Option<f64>,
-    /// An open loop: so many transactions a second are due in all, whatever the server does, and latencies
-    /// count from when each was due [default: a closed loop, each client asking when it has its answer].
+    /// An open loop: this many transactions a second are due in total, whatever the server does, and latencies count
+    /// from when each was due [default: a closed loop, where each client waits for its answer].
     #[arg(long, value_name = "NUMBER", value_parser = rate)]
     pub rate: Option<f64>,
-    /// A hard limit on the server's memory, its files' cache included, e.g. 512M: for data that do not fit. Needs
-    /// the right to make a control group. Embedded stores take no part.
+    /// A hard limit on the server's memory, including its files' cache, e.g. 512M: for data that do not fit. Needs the
+    /// right to create a control group. Does not apply to embedded stores.
     #[arg(long, value_parser = bytes)]
     pub memory_limit: Option<u64>,
     /// Time of an effective run, in seconds [default: the profile's].
@@ -105,10 +106,10 @@ pub struct RunArguments {
     /// Effective runs per cell [default: 3].
     #[arg(long)]
     pub runs: Option<u32>,
-    /// Where the results go [default: a new directory under target/bench; with --resume the latest].
+    /// The directory of the results [default: a new one under target/bench; with --resume the latest].
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Go on with an interrupted run where it stopped, under its settings.
+    /// Continue an interrupted run where it stopped, with its settings.
     #[arg(long, conflicts_with_all = SETTINGS)]
     pub resume: bool,
     /// Keep the directories of servers and embedded stores (with the data), or the schemas on a running server, after
@@ -121,7 +122,7 @@ pub struct RunArguments {
 }
 
 impl Default for RunArguments {
-    /// What counts where nothing is said.
+    /// The defaults of all options.
     fn default() -> Self {
         RunArguments {
             profile: None,
@@ -151,16 +152,16 @@ impl Default for RunArguments {
     }
 }
 
-/// What to report.
+/// The report's input and output.
 #[derive(Debug, Args)]
 pub struct ReportArguments {
     /// Directories with results, all in one report [default: target/bench/latest].
     #[arg(value_name = "DIR")]
     pub dirs: Vec<PathBuf>,
-    /// What changed between the results in two directories: printed, and on the page with both.
+    /// Compare the results in two directories: the changes are printed, and are on the page with both.
     #[arg(long, num_args = 2, value_names = ["BEFORE", "AFTER"], conflicts_with = "dirs")]
     pub compare: Vec<PathBuf>,
-    /// html (a page), or md (tables for a README, printed where no --out says otherwise).
+    /// html (a page), or md (tables for a README, printed unless --out is given).
     #[arg(long, default_value = "html")]
     pub format: String,
     /// The file to write [default: report.html in the first directory, or compare.html in AFTER].
@@ -168,26 +169,26 @@ pub struct ReportArguments {
     pub out: Option<PathBuf>,
 }
 
-/// Which workload files to check.
+/// The workload files to check.
 #[derive(Debug, Args)]
 pub struct WorkloadArguments {
-    /// Workload files; docs/workloads.md tells their form.
+    /// Workload files; docs/workloads.md describes their format.
     #[arg(value_name = "FILE", required = true)]
     pub files: Vec<PathBuf>,
 }
 
-/// Which results to hold against which thresholds.
+/// The results and the thresholds.
 #[derive(Debug, Args)]
 pub struct ThresholdsArguments {
     /// A directory with results.
     #[arg(value_name = "DIR")]
     pub dir: PathBuf,
-    /// The thresholds: a TOML file; docs/benchmark.md tells its form.
+    /// The thresholds: a TOML file; docs/benchmark.md describes its format.
     #[arg(long, value_name = "FILE")]
     pub thresholds: PathBuf,
 }
 
-/// Beside which results, and how long.
+/// The results to compare with, and the time of each cell.
 #[derive(Debug, Args)]
 pub struct NullArguments {
     /// A directory with results [default: target/bench/latest].
@@ -196,15 +197,15 @@ pub struct NullArguments {
     /// Time of each cell, in seconds.
     #[arg(long, value_name = "SECONDS", default_value = "0.2", value_parser = seconds)]
     pub run_time: f64,
-    /// How many times the rate of the fastest server cell the clients must reach there.
+    /// How many times the rate of the fastest server cell the clients must reach.
     #[arg(long, default_value_t = 20.0)]
     pub minimum: f64,
 }
 
-/// How much data, how little cache, and what is asked for.
+/// Sizes of data and cache, and the required ratio.
 #[derive(Debug, Args)]
 pub struct LargerThanMemoryArguments {
-    /// Rows of the table; a million are some 350 MB.
+    /// Rows of the table; a million take about 350 MB.
     #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(i64).range(1..))]
     pub rows: i64,
     /// Size of each engine's cache, e.g. 32M.
@@ -231,7 +232,7 @@ pub struct LargerThanMemoryArguments {
     /// Seed of the table and of the queries' parameters.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Where the results go [default: a new directory under target/bench].
+    /// The directory of the results [default: a new one under target/bench].
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// The server's plug-in and options.
@@ -242,8 +243,8 @@ pub struct LargerThanMemoryArguments {
 /// Options of `peregrine bench embedded`.
 #[derive(Debug, Args)]
 pub struct EmbeddedArguments {
-    /// Stores: peregrine, lmdb, sqlite, redb, fjall [default: all of them]. Without peregrine there is
-    /// nothing that could hold.
+    /// Stores: peregrine, lmdb, sqlite, redb, fjall [default: all of them]. Without peregrine there is no promise to
+    /// check.
     #[arg(long, value_delimiter = ',')]
     pub stores: Vec<String>,
     /// Rows of the table.

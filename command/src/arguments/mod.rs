@@ -1,13 +1,13 @@
-//! What can be typed: the command's actions and their options.
+//! The command line: the command's actions and their options.
 //!
 //! | file | holds |
 //! |---|---|
 //! | `schedules.rs` | orders of threads, in shaken builds |
 //! | `server.rs` | the private server |
-//! | `bench.rs` | the actions of `peregrine bench`, and what those with a server share |
-//! | `measuring.rs` | engines side by side |
-//! | `cross_check.rs` | our clients beside sysbench and go-tpc |
-//! | `transactions.rs` | what sessions see, of each other and of statements that the engine runs |
+//! | `bench.rs` | the actions of `peregrine bench` |
+//! | `measuring.rs` | comparison of engines |
+//! | `cross_check.rs` | comparison of our clients with sysbench and go-tpc |
+//! | `transactions.rs` | isolation of sessions, and right answers of statements |
 //! | `durability.rs` | kills, loss of power, faults, damage, hostile input |
 //! | `stress.rs` | load, large transactions, pauses, the time of recovery |
 //! | `values.rs` | sizes, times, parameters |
@@ -61,14 +61,13 @@ pub use self::values::WarmUp;
 #[derive(Debug, Parser)]
 #[command(name = "peregrine", version)]
 pub struct Arguments {
-    /// What to do.
+    /// The action.
     #[command(subcommand)]
     pub action: Action,
 }
 
 impl Arguments {
-    /// Reads the command line. What is wrong with it is told, with all that is allowed, and ends the
-    /// program.
+    /// Reads the command line. Reports an error in it with the allowed values, and ends the program.
     #[must_use]
     pub fn read() -> Self {
         Self::try_parse().unwrap_or_else(|error| {
@@ -86,7 +85,7 @@ impl Arguments {
                 _ => None,
             };
             if let Some(known) = known {
-                // Without standard error there is nobody to tell it.
+                // Without standard error the message can't be shown.
                 let _ = error.print();
                 let _ = writeln!(std::io::stderr(), "{known}");
                 std::process::exit(2);
@@ -96,7 +95,7 @@ impl Arguments {
     }
 }
 
-/// What the innermost action on the command line allows.
+/// Returns the names allowed at the innermost action on the command line.
 fn allowed(names: impl Fn(&clap::Command) -> (&'static str, Vec<String>)) -> Option<String> {
     let mut command = Arguments::command();
     let mut path = command.get_name().to_owned();
@@ -117,19 +116,19 @@ pub enum Action {
     /// A private MariaDB server with the Peregrine plug-in.
     #[command(subcommand)]
     Server(ServerAction),
-    /// The benchmark: engines side by side on many workloads.
+    /// The benchmark: comparison of engines on many workloads.
     #[command(subcommand)]
     Bench(BenchAction),
-    /// Verifies the files of a database that is not in use: checksums, tree order, and that every
-    /// index entry has its row and the reverse. Exit status 1 when something is wrong.
+    /// Verifies the files of a database that is not in use: checksums, tree order, and that index entries and rows
+    /// match. Exit status 1 when something is wrong.
     Check(CheckArguments),
-    /// Writes out, as SQL or CSV, all that can still be read of a database that is not in use, also
-    /// of a damaged or crashed one, which is left as it is. What is missing is told on standard
-    /// error: which rows, which file and page, and why; exit status 1 then.
+    /// Writes all readable data of a database that is not in use, as SQL or CSV. The database may be damaged or
+    /// crashed, and is not changed. Reports missing data on standard error: which rows, which file and page, and why;
+    /// exit status 1 then.
     Dump(DumpArguments),
 }
 
-/// What to verify.
+/// The database to verify.
 #[derive(Debug, Args)]
 pub struct CheckArguments {
     /// The database's directory; with MariaDB it is `#peregrine` in the data directory.
@@ -137,25 +136,24 @@ pub struct CheckArguments {
     pub dir: PathBuf,
 }
 
-/// What to write out.
+/// The database to write, and the form.
 #[derive(Debug, Args)]
 pub struct DumpArguments {
     /// The database's directory; with MariaDB it is `#peregrine` in the data directory.
     #[arg(value_name = "DIR")]
     pub dir: PathBuf,
-    /// Only this table; of the server's tables the name is database/table.
+    /// Only this table; the name of a server's table is database/table.
     #[arg(long, value_name = "NAME")]
     pub table: Option<String>,
-    /// sql (statements that MariaDB loads) or csv (a file a table, in a folder of its database).
+    /// sql (statements that MariaDB loads) or csv (a file per table, in a folder of its database).
     #[arg(long, value_enum, default_value_t = DumpFormat::Sql)]
     pub format: DumpFormat,
-    /// The file to write, which must not exist; for CSV of several tables a directory [default:
-    /// standard output].
+    /// The file to write, which must not exist; for CSV of several tables a directory [default: standard output].
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 }
 
-/// What rows are written as.
+/// The form of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum DumpFormat {
     /// Statements that MariaDB loads.

@@ -4,20 +4,20 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-/// What can be done with the private server.
+/// The private server's actions.
 #[derive(Debug, Subcommand)]
 pub enum ServerAction {
-    /// Starts it, creating its directory on first use.
+    /// Starts the server, and creates its directory on first use.
     Start(StartArguments),
-    /// Stops it in order.
+    /// Stops the server in order.
     Stop(ServerPlace),
-    /// Opens the ordinary client, or runs the statement given.
+    /// Opens the ordinary client, or runs the given statement.
     Sql(SqlArguments),
-    /// Says whether it runs.
+    /// Tells whether the server runs.
     Status(ServerPlace),
 }
 
-/// Which private server.
+/// The private server.
 #[derive(Debug, Args)]
 pub struct ServerPlace {
     /// The server's directory [default: target/server].
@@ -25,10 +25,10 @@ pub struct ServerPlace {
     pub dir: Option<PathBuf>,
 }
 
-/// How to start the private server.
+/// Options for the start of the private server.
 #[derive(Debug, Args)]
 pub struct StartArguments {
-    /// Which server.
+    /// The server.
     #[command(flatten)]
     pub place: ServerPlace,
     /// The Peregrine plug-in [default: target/plugin/ha_peregrine.so, if it is there].
@@ -42,10 +42,10 @@ pub struct StartArguments {
     pub options: Vec<String>,
 }
 
-/// What to ask the private server.
+/// The statement for the private server.
 #[derive(Debug, Args)]
 pub struct SqlArguments {
-    /// Which server.
+    /// The server.
     #[command(flatten)]
     pub place: ServerPlace,
     /// The statement to run; without one the client opens.

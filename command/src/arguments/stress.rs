@@ -6,10 +6,10 @@ use clap::Args;
 use super::host::{HostArguments, MariadbdArguments};
 use super::values::{bytes, seconds};
 
-/// How sessions contend.
+/// The load of `peregrine bench contention`.
 #[derive(Debug, Args)]
 pub struct ContentionArguments {
-    /// Engines beside each other: innodb, myrocks, peregrine [default: innodb,peregrine].
+    /// Engines to compare: innodb, myrocks, peregrine [default: innodb,peregrine].
     #[arg(long, value_delimiter = ',')]
     pub engines: Vec<String>,
     /// Few sessions at the hot row.
@@ -32,7 +32,7 @@ pub struct ContentionArguments {
     pub host: HostArguments,
 }
 
-/// How large the transaction is.
+/// The size of the transaction.
 #[derive(Debug, Args)]
 pub struct LargeTransactionArguments {
     /// The engine: innodb, myrocks or peregrine.
@@ -52,7 +52,7 @@ pub struct LargeTransactionArguments {
     pub host: HostArguments,
 }
 
-/// How the snapshot is held.
+/// The snapshot and the load.
 #[derive(Debug, Args)]
 pub struct HeldSnapshotArguments {
     /// Engines, each on a server of its own: innodb, myrocks, peregrine [default: peregrine,innodb].
@@ -70,8 +70,7 @@ pub struct HeldSnapshotArguments {
     /// The most that memory, and disk, may grow meanwhile, e.g. 1G.
     #[arg(long, default_value = "2G", value_parser = bytes)]
     pub growth: u64,
-    /// How long the reader's last look may take, and then how long space may take to be given back, in
-    /// seconds.
+    /// The most seconds for the reader's last read, and then for the release of space.
     #[arg(long, value_name = "SECONDS", default_value = "300", value_parser = seconds)]
     pub patience: f64,
     /// The server.
@@ -79,14 +78,13 @@ pub struct HeldSnapshotArguments {
     pub host: HostArguments,
 }
 
-/// How much memory the server may take, and for how long it must do with it.
+/// The memory limit, and the time.
 #[derive(Debug, Args)]
 pub struct MemoryArguments {
-    /// How long, in seconds.
+    /// The time, in seconds.
     #[arg(long, value_name = "SECONDS", default_value = "3600", value_parser = seconds)]
     pub duration: f64,
-    /// The limit, e.g. 384M [default: what the server takes alone, one and a half times the cache, and
-    /// 160M].
+    /// The limit, e.g. 384M [default: the server's own memory, one and a half times the cache, and 160M].
     #[arg(long, value_parser = bytes)]
     pub limit: Option<u64>,
     /// Seed of all random choices.
@@ -97,7 +95,7 @@ pub struct MemoryArguments {
     pub host: HostArguments,
 }
 
-/// How checkpoints meet writers.
+/// The load and the checkpoints.
 #[derive(Debug, Args)]
 pub struct CheckpointStallsArguments {
     /// library (in this process) and server (a private one).
@@ -109,27 +107,27 @@ pub struct CheckpointStallsArguments {
     /// Writers.
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub writers: u32,
-    /// How long, in seconds, for each target.
+    /// The time for each target, in seconds.
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
     pub duration: f64,
-    /// From the end of a checkpoint to the beginning of the next, in seconds.
+    /// Seconds from the end of a checkpoint to the start of the next.
     #[arg(long, value_name = "SECONDS", default_value = "3", value_parser = seconds)]
     pub between: f64,
-    /// A transaction that takes longer is a pause, in milliseconds.
+    /// A transaction that takes longer counts as a pause, in milliseconds.
     #[arg(long, value_name = "MILLISECONDS", default_value = "100", value_parser = seconds)]
     pub limit: f64,
-    /// The server, and the cache of the library too.
+    /// The server, and the library's cache.
     #[command(flatten)]
     pub host: HostArguments,
 }
 
-/// When and how often the server is killed.
+/// The load and the kills.
 #[derive(Debug, Args)]
 pub struct RecoveryTimeArguments {
-    /// Seconds from start to ready that are asked for: peregrine_recovery_target_seconds.
+    /// The most seconds from start to ready: peregrine_recovery_target_seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=3_600))]
     pub target: u32,
-    /// Kills.
+    /// The number of kills.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub kills: u32,
     /// The longest that the writers write before a kill, in seconds.
@@ -152,13 +150,13 @@ pub struct RecoveryTimeArguments {
     pub host: HostArguments,
 }
 
-/// How large the tables are that are joined.
+/// The sizes of the joined tables.
 #[derive(Debug, Args)]
 pub struct BatchedJoinArguments {
     /// Rows of each of the two tables.
     #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
     pub rows: u64,
-    /// Size of each engine's cache, e.g. 32M; a million rows are some 100 MB.
+    /// Size of each engine's cache, e.g. 32M; a million rows take about 100 MB.
     #[arg(long, default_value = "32M", value_parser = bytes)]
     pub cache: u64,
     /// The server's plug-in and options.
@@ -166,7 +164,7 @@ pub struct BatchedJoinArguments {
     pub mariadbd: MariadbdArguments,
 }
 
-/// How many rows are locked.
+/// The number of locked rows.
 #[derive(Debug, Args)]
 pub struct LockedRowsArguments {
     /// Rows.
@@ -177,7 +175,7 @@ pub struct LockedRowsArguments {
     pub host: HostArguments,
 }
 
-/// How many tables there are.
+/// The number of tables.
 #[derive(Debug, Args)]
 pub struct ManyTablesArguments {
     /// Tables.
@@ -188,19 +186,19 @@ pub struct ManyTablesArguments {
     pub host: HostArguments,
 }
 
-/// What is scanned, and by how many threads.
+/// The table, and the number of threads that scan it.
 #[derive(Debug, Args)]
 pub struct ScanThreadsArguments {
     /// Rows of the table.
     #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
     pub rows: u32,
-    /// Threads of a scan, beside one.
+    /// Threads of a parallel scan, which is compared with one thread.
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(2..=64))]
     pub threads: u32,
-    /// Scans by one thread, and as many by several, in turns; the best of each counts.
+    /// Scans with one thread, and as many with several, in turns; the best of each counts.
     #[arg(long, default_value_t = 25, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub rounds: u32,
-    /// How many times as fast as one thread several must be.
+    /// How many times as fast as one thread the threads must be.
     #[arg(long, value_name = "TIMES", default_value_t = 1.8)]
     pub minimum: f64,
     /// Size of the cache, which must hold everything, e.g. 1G.

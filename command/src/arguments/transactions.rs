@@ -1,5 +1,5 @@
-//! `peregrine bench behaviour`, `histories`, `bank`, `pushdown`, `changes`, `differential`, `statements` and `answers`: what sessions
-//! see of each other.
+//! `peregrine bench behaviour`, `histories`, `bank`, `pushdown`, `changes`, `differential`, `statements` and `answers`:
+//! isolation of sessions, and right answers.
 
 use std::path::PathBuf;
 
@@ -8,18 +8,18 @@ use clap::Args;
 use super::host::{HostArguments, MariadbdArguments};
 use super::values::seconds;
 
-/// What to look at when sessions meet.
+/// The engines and the output.
 #[derive(Debug, Args)]
 pub struct BehaviourArguments {
     /// Engines to compare, separated by commas: innodb, myisam, aria, myrocks, peregrine [default:
     /// innodb,myrocks,peregrine]. InnoDB gets two columns, with innodb_snapshot_isolation off and on.
     #[arg(long, value_delimiter = ',')]
     pub engines: Vec<String>,
-    /// How often the deadlock is played; its median counts.
+    /// How often the deadlock is run; the median counts.
     #[arg(long, default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub deadlocks: u32,
-    /// Where the findings go; with results of `bench run` there, both stand in one report [default: a
-    /// new directory under target/bench].
+    /// The directory of the findings; with results of `bench run` there, one report shows both [default: a new one
+    /// under target/bench].
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// The server's plug-in and options.
@@ -27,7 +27,7 @@ pub struct BehaviourArguments {
     pub mariadbd: MariadbdArguments,
 }
 
-/// Which histories to run.
+/// The histories to run.
 #[derive(Debug, Args)]
 pub struct HistoriesArguments {
     /// library (in this process, on a simulated disk) or server (a private one).
@@ -46,17 +46,16 @@ pub struct HistoriesArguments {
     /// Seed of the transactions and of the crashes.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Ends each level after so many seconds.
+    /// Ends each level after this many seconds.
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub duration: Option<f64>,
     /// Threads, each with a session.
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=500))]
     pub threads: u32,
-    /// Transactions on the same keys before they are checked and fresh keys are taken.
+    /// Transactions on the same keys before they are checked and new keys are taken.
     #[arg(long, default_value_t = 20_000, value_parser = clap::value_parser!(u64).range(100..=1_000_000))]
     pub window: u64,
-    /// One window out of so many is interrupted by a crash (the library's loses power, the server gets
-    /// kill -9); 0: none.
+    /// One window in this many is interrupted by a crash (the library loses power, the server gets kill -9); 0: none.
     #[arg(long, default_value_t = 10)]
     pub crash_every: u32,
     /// A statement to run in every session of a server, e.g. SET SESSION innodb_snapshot_isolation=ON;
@@ -68,7 +67,7 @@ pub struct HistoriesArguments {
     pub mariadbd: MariadbdArguments,
 }
 
-/// How the bank works.
+/// The load of `peregrine bench bank`.
 #[derive(Debug, Args)]
 pub struct BankArguments {
     /// The engine of the tables: innodb, myrocks or peregrine.
@@ -77,10 +76,10 @@ pub struct BankArguments {
     /// Threads that move money; two more audit.
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub threads: u32,
-    /// How long, in seconds.
+    /// The time, in seconds.
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
     pub duration: f64,
-    /// Kills the server (kill -9) after every so many seconds.
+    /// Kills the server (kill -9) each time this many seconds have passed.
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub kill_every: Option<f64>,
     /// Seed of the transfers.
@@ -132,10 +131,10 @@ pub struct DifferentialArguments {
     /// Seed of tables and statements.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Number of the first script, to have again what an earlier run has told.
+    /// Number of the first script, to repeat a script of an earlier run.
     #[arg(long, default_value_t = 0)]
     pub first: u64,
-    /// Ends after so many scripts with a difference.
+    /// Ends after this many scripts with a difference.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub differences: u32,
     /// The server.
@@ -146,7 +145,7 @@ pub struct DifferentialArguments {
 /// Options of `peregrine bench statements`.
 #[derive(Debug, Args)]
 pub struct StatementsArguments {
-    /// Statements, in all.
+    /// The total number of statements.
     #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..))]
     pub statements: u64,
     /// Seconds after which no further server is started.
@@ -155,7 +154,7 @@ pub struct StatementsArguments {
     /// Statements after which a server is stopped, and another is started with other settings.
     #[arg(long, default_value_t = 20_000, value_parser = clap::value_parser!(u64).range(1..))]
     pub statements_a_life: u64,
-    /// Sessions: every other one writes, and the others ask.
+    /// Sessions: half of them write, and the others read.
     #[arg(long, default_value_t = 6, value_parser = clap::value_parser!(u32).range(2..=64))]
     pub sessions: u32,
     /// The engine of the tables.

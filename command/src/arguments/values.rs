@@ -1,4 +1,4 @@
-//! Sizes, times and parameters as they are typed.
+//! Sizes, times and parameters in the form of the command line.
 
 /// Reads a size such as `128M`.
 pub fn bytes(text: &str) -> Result<u64, String> {
@@ -34,16 +34,16 @@ pub fn parameter(text: &str) -> Result<(String, i64), String> {
         .ok_or_else(|| "a parameter is NAME=NUMBER, such as rows=1000".to_owned())
 }
 
-/// How long a cell is warmed up.
+/// The length of a cell's warm-up.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum WarmUp {
-    /// So many seconds.
+    /// This many seconds.
     Seconds(f64),
     /// Until the rate is steady.
     Steady,
 }
 
-/// Reads how long to warm up.
+/// Reads a warm-up time.
 pub fn warm_up(text: &str) -> Result<WarmUp, String> {
     if text == "steady" {
         return Ok(WarmUp::Steady);

@@ -13,7 +13,7 @@ use peregrine_suite::server::{Installation, MemoryLimit};
 use super::measures::run::new_directory;
 use crate::arguments::{HostArguments, MariadbdArguments};
 
-/// Bytes of each engine's cache where nothing else is asked for.
+/// Bytes of each engine's cache unless given.
 const CACHE_BYTES: u64 = 128 << 20;
 
 /// Starts a server for the engines in a new directory named by its purpose.
@@ -37,7 +37,7 @@ pub fn start(
     )
 }
 
-/// As [`start`], with a limit on the server's memory.
+/// Like [`start`], with a limit on the server's memory.
 ///
 /// # Errors
 /// As [`start`].
@@ -56,7 +56,7 @@ pub fn start_within(
     Hosted::start(place)
 }
 
-/// Where a server for the engines is to run, in a new directory named by its purpose, with the default's cache.
+/// Returns the place of a server for the engines: a new directory named by its purpose, with the default cache.
 ///
 /// # Errors
 /// When there is no MariaDB or plug-in.

@@ -1,4 +1,4 @@
-//! `peregrine bench`: measuring engines beside each other.
+//! `peregrine bench`: measurements and proofs.
 
 mod durability;
 mod host;
@@ -12,10 +12,10 @@ use peregrine_suite::error::Result;
 
 use crate::arguments::BenchAction;
 
-/// Does what was asked for.
+/// Runs the action.
 ///
 /// # Errors
-/// What the suite says; the caller prints it.
+/// The suite's errors; the caller prints them.
 pub fn run(action: &BenchAction) -> Result<ExitCode> {
     match action {
         BenchAction::Run(arguments) => measures::run::run(arguments),

@@ -4,10 +4,10 @@ use std::borrow::Cow;
 
 /// The bits of a collation's number that are the server's number of it.
 const SERVER_NUMBER: u32 = 0xffff;
-/// What the number of a collation that does not pad is more than that of the same which does.
+/// The difference between the numbers of a collation that does not pad and of the same collation that pads.
 const NO_PAD: u32 = 0x400;
 
-/// The server's number of a collation, or that of the same which pads.
+/// Returns the server's number of a collation, or of the same collation that pads.
 fn number(collation: u32) -> u32 {
     match collation & SERVER_NUMBER {
         number if (NO_PAD..2 * NO_PAD).contains(&number) => number - NO_PAD,
@@ -15,7 +15,7 @@ fn number(collation: u32) -> u32 {
     }
 }
 
-/// The character set of a collation of the server's; `None` where it is not known, or is bytes.
+/// Returns the character set of a collation of the server; `None` when it is not known, or is bytes.
 pub fn character_set(collation: u32) -> Option<&'static str> {
     Some(match number(collation) {
         5 | 8 | 15 | 31 | 47 | 48 | 49 | 94 => "latin1",
@@ -26,7 +26,7 @@ pub fn character_set(collation: u32) -> Option<&'static str> {
     })
 }
 
-/// Bytes that a letter may have in the character set of a collation.
+/// Returns the most bytes of a letter in a collation's character set.
 pub fn width(collation: u32) -> u64 {
     match character_set(collation) {
         Some("utf8mb4") => 4,
@@ -35,7 +35,9 @@ pub fn width(collation: u32) -> u64 {
     }
 }
 
-/// What a value says, where that is known, and is a text. Bytes that no collation orders count as UTF-8.
+/// Returns the text of a value, when its character set is known and it is a text.
+///
+/// Bytes without a collation count as UTF-8.
 pub fn text(collation: u32, bytes: &[u8]) -> Option<Cow<'_, str>> {
     if bytes.contains(&0) {
         return None;
@@ -51,7 +53,9 @@ pub fn text(collation: u32, bytes: &[u8]) -> Option<Cow<'_, str>> {
     }
 }
 
-/// Whether letters of ASCII are their own bytes. It is not so in UCS-2, UTF-16, UTF-32 and swe7.
+/// Returns whether ASCII letters are single bytes of their own code.
+///
+/// Not so in UCS-2, UTF-16, UTF-32 and swe7.
 fn has_ascii(number: u32) -> bool {
     !matches!(
         number,
@@ -59,7 +63,7 @@ fn has_ascii(number: u32) -> bool {
     )
 }
 
-/// A letter of what the server calls latin1: Windows-1252, and control characters where that has none.
+/// Returns the letter of a byte in the server's latin1: Windows-1252, with control characters for its gaps.
 fn of_latin1(byte: u8) -> char {
     const FROM_80: &str = "€\u{81}‚ƒ„…†‡ˆ‰Š‹Œ\u{8d}Ž\u{8f}\u{90}‘’“”•–—˜™š›œ\u{9d}žŸ";
     let special = byte.checked_sub(0x80);

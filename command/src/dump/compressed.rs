@@ -1,19 +1,19 @@
-//! Values of COMPRESSED columns: a byte with the method, then bytes; for zlib after the length of the
-//! value, big-endian in as many bytes as it needs.
+//! Values of COMPRESSED columns: a byte with the method, then for zlib the value's length, big-endian in as many bytes
+//! as it needs, then the compressed bytes.
 
 use std::io::Read;
 
 use flate2::read::{DeflateDecoder, ZlibDecoder};
 
-/// The method's bits, and its number of zlib.
+/// Mask of the method, and the method number of zlib.
 const METHOD: u8 = 0xf0;
 const ZLIB: u8 = 0x80;
-/// Set where zlib's header and checksum are left out.
+/// Set when zlib's header and checksum are left out.
 const BARE: u8 = 0x08;
-/// How many bytes the length has.
+/// Mask of the number of length bytes.
 const LENGTH_BYTES: u8 = 0x07;
 
-/// The value; `None` where it can't be uncompressed to just its length.
+/// Uncompresses a value; `None` when the result does not have exactly the stored length.
 pub fn uncompressed(stored: &[u8]) -> Option<Vec<u8>> {
     let Some((&head, rest)) = stored.split_first() else {
         return Some(Vec::new());
@@ -26,7 +26,7 @@ pub fn uncompressed(stored: &[u8]) -> Option<Vec<u8>> {
                 .iter()
                 .fold(0, |length, byte| length << 8 | u64::from(*byte));
             let mut value = Vec::new();
-            // One byte more, to see where there are more.
+            // Reads one byte more than the length, to detect a longer value.
             if head & BARE == 0 {
                 ZlibDecoder::new(rest)
                     .take(length + 1)

@@ -8,13 +8,13 @@ use super::characters::{character_set, width};
 use super::sql::{comment, name, Table};
 use super::types::Role;
 
-/// Bytes that all columns of a row may take, where they are not BLOBs, in MariaDB.
+/// The most bytes of all columns of a row together, without BLOBs, in MariaDB.
 const ROW: u64 = 60_000;
-/// Bytes that a key may have there.
+/// The most bytes of a key in MariaDB.
 const KEY: u64 = 3000;
 
 impl Table<'_> {
-    /// Characters that are surely enough for a text of so many bytes.
+    /// Returns a number of characters that is enough for every text of so many bytes.
     pub(super) fn characters(&self, max: u32, collation: u32) -> u64 {
         match self.is_servers {
             true => u64::from(max).div_ceil(width(collation)),
@@ -22,7 +22,7 @@ impl Table<'_> {
         }
     }
 
-    /// Bytes that MariaDB counts for a column.
+    /// Returns the bytes that MariaDB counts for a column.
     fn longest(&self, column: &Column) -> u64 {
         match column.ty {
             ColumnType::Int { bytes, .. } => bytes.into(),
@@ -36,7 +36,7 @@ impl Table<'_> {
         }
     }
 
-    /// Whether the rows would be too long for MariaDB with their strings inside.
+    /// Returns whether the rows would be too long for MariaDB with their strings in the row.
     pub(super) fn is_wide(&self) -> bool {
         let columns = self.schema.columns.iter();
         columns.map(|column| self.longest(column)).sum::<u64>() > ROW
@@ -62,8 +62,8 @@ impl Table<'_> {
         };
         let set = character_set(column.collation);
         let text = |max: u64| match set {
-            // How many characters a text in a row may have depends on the server's row: a TEXT
-            // takes any.
+            // The server's row limits the characters of a string in it, so the column becomes a TEXT, which has no such
+            // limit.
             Some(set) => format!(
                 "{}TEXT CHARACTER SET {set} COLLATE {set}_nopad_bin",
                 blob(max)
@@ -97,7 +97,7 @@ impl Table<'_> {
         }
     }
 
-    /// A key, where MariaDB can have it as it is.
+    /// Returns a key's columns, if MariaDB can have the key unchanged.
     fn key(&self, key: &str, parts: &[KeyPart]) -> Option<String> {
         let mut bytes = 0;
         let mut columns = Vec::new();
@@ -108,12 +108,12 @@ impl Table<'_> {
                 return None;
             }
             if ty.role == Role::UnnamedRowTime {
-                // The server puts it into each key that rows of the past must not collide in.
+                // The server adds this column itself to each key that must not confuse rows with their history.
                 continue;
             }
             let mut prefix = String::new();
             if ty.is_known() {
-                // The server has had this key.
+                // The server has had this key already.
                 if let Some(length) = part.prefix {
                     prefix = format!("({length})");
                 }
@@ -140,10 +140,12 @@ impl Table<'_> {
         fits.then(|| format!("({}){rest}", columns.join(", ")))
     }
 
-    /// The lines of the columns, in the server's order. `counts`: those with a key that begins with them.
+    /// Returns the lines of the columns, in the server's order.
+    ///
+    /// `counts`: whether a key begins with the column.
     fn column_lines(&self, counts: &dyn Fn(usize) -> bool) -> Vec<String> {
         let mut lines = Vec::new();
-        // Columns that the engine has not stand between those that it has.
+        // Columns that the engine does not store come between those that it stores.
         let others = self.rest.as_ref().map(|rest| &rest.columns);
         let mut next = 0;
         for (n, (column, ty)) in self.schema.columns.iter().zip(&self.types).enumerate() {
@@ -157,7 +159,7 @@ impl Table<'_> {
             }
             let null = match column.nullable {
                 _ if ty.role != Role::Given => "",
-                // A TIMESTAMP takes no NULL by itself, where the server is told so.
+                // Without this, a server may make a TIMESTAMP column NOT NULL, depending on its settings.
                 true if ty.is_known() => " NULL",
                 true => "",
                 false => " NOT NULL",
@@ -177,7 +179,7 @@ impl Table<'_> {
         lines
     }
 
-    /// The statement that creates the table.
+    /// Writes the statement that creates the table.
     pub fn create(&self, out: &mut dyn Write) -> Result<()> {
         if let Some(database) = &self.database {
             writeln!(out, "\nCREATE DATABASE IF NOT EXISTS {database};")?;
@@ -188,7 +190,7 @@ impl Table<'_> {
         }
         let mut keys: Vec<String> = Vec::new();
         let mut left_out = Vec::new();
-        // Columns with a key that begins with them.
+        // The first columns of the keys.
         let mut first: Vec<&KeyPart> = Vec::new();
         let why = "with prefixes, too long, or of the server's own columns";
         if let Some(primary) = &self.schema.primary {
@@ -210,7 +212,7 @@ impl Table<'_> {
                 None => left_out.push(format!("index {}, {why}", index.name)),
             }
         }
-        // MariaDB demands a key that begins with it.
+        // MariaDB requires that a key begins with an AUTO_INCREMENT column.
         let counts = |n: usize| first.iter().any(|part| part.column == n);
         let mut lines = self.column_lines(&counts);
         lines.extend(keys);
@@ -268,7 +270,7 @@ impl Table<'_> {
         Ok(())
     }
 
-    /// What the table has not as it was, in words.
+    /// Returns the differences between the created table and the original, in words.
     pub(super) fn not_created(&self) -> Vec<String> {
         let columns = self.schema.columns.iter().map(|column| &column.name);
         let indexes = self.schema.indexes.iter().map(|index| &index.name);
@@ -291,7 +293,7 @@ impl Table<'_> {
         told
     }
 
-    /// Whether the table may have system versioning, of which versions before have told nothing.
+    /// Returns whether the table may have system versioning, which older versions did not record.
     fn may_be_versioned(&self) -> bool {
         if self.rest.is_some() {
             return false;

@@ -1,6 +1,8 @@
-//! Rows as CSV (RFC 4180): a line of names first; NULL is an empty field, a string is always in
-//! quotes, in UTF-8, as is a date or a time; bytes that are no text, or of an unknown character set,
-//! are `0x` and hexadecimal digits, without quotes. ENUM and SET are their numbers.
+//! Rows as CSV (RFC 4180).
+//!
+//! The first line has the names. NULL is an empty field. Strings are always in quotes, in UTF-8, and so are dates and
+//! times. Bytes that are no text, or of an unknown character set, are `0x` and hexadecimal digits, without quotes. ENUM
+//! and SET are written as numbers.
 
 use std::io::{Result, Write};
 
@@ -13,7 +15,7 @@ fn quoted(out: &mut dyn Write, text: &str) -> Result<()> {
     write!(out, "\"{}\"", text.replace('"', "\"\""))
 }
 
-/// The line of names.
+/// Writes the line of names.
 pub fn head(out: &mut dyn Write, schema: &TableSchema, types: &[SqlType]) -> Result<()> {
     let mut comma = "";
     for (column, ty) in schema.columns.iter().zip(types) {
@@ -27,7 +29,7 @@ pub fn head(out: &mut dyn Write, schema: &TableSchema, types: &[SqlType]) -> Res
     out.write_all(b"\r\n")
 }
 
-/// The line of a row.
+/// Writes the line of a row.
 pub fn row(
     out: &mut dyn Write,
     schema: &TableSchema,
@@ -54,7 +56,7 @@ pub fn row(
     out.write_all(b"\r\n")
 }
 
-/// A value that says what it is.
+/// Writes a value in the form of the engine's type.
 fn plain(out: &mut dyn Write, collation: u32, value: &OwnedValue) -> Result<()> {
     match value {
         OwnedValue::Null => Ok(()),

@@ -1,12 +1,12 @@
-//! DECIMAL as the server stores it: groups of nine digits in four bytes, big-endian, the sign in the
-//! first bit, so that values are in order as bytes.
+//! DECIMAL as the server stores it: groups of nine digits in four bytes, big-endian, with the sign in the first bit, so
+//! that bytes compare as values.
 
 /// Digits of a whole group.
 const GROUP: u32 = 9;
-/// Bytes of a group by its digits.
+/// Bytes of a group by its number of digits.
 const BYTES: [usize; 10] = [0, 1, 1, 2, 2, 3, 3, 4, 4, 4];
 
-/// A value of DECIMAL(precision, scale) as a literal; `None` where the bytes are none.
+/// Decodes a value of DECIMAL(precision, scale) to a literal; `None` for invalid bytes.
 pub fn decimal(bytes: &[u8], precision: u32, scale: u32) -> Option<String> {
     let whole = precision.checked_sub(scale)?;
     let groups = |digits: u32| std::iter::repeat_n(GROUP, (digits / GROUP) as usize);
@@ -58,7 +58,7 @@ mod tests {
             (&b"\x80\x00\x00\x0c\x22"[..], 10, 2, "12.34"),
             (b"\x7f\xff\xff\xf3\xdd", 10, 2, "-12.34"),
             (b"\x80\x00\x00\x00\x00", 10, 2, "0.00"),
-            // The example of the server's source: DECIMAL(14,4).
+            // The example in the server's source: DECIMAL(14,4).
             (b"\x81\x0d\xfb\x38\xd2\x04\xd2", 14, 4, "1234567890.1234"),
             (b"\x7e\xf2\x04\xc7\x2d\xfb\x2d", 14, 4, "-1234567890.1234"),
             (b"\x87", 1, 0, "7"),

@@ -4,7 +4,7 @@ use peregrine::OwnedValue;
 
 use super::types::Said;
 
-/// What stands where MariaDB can't have the value.
+/// The replacement for a number that MariaDB can't have.
 pub fn not_a_number(is_nullable: bool) -> &'static str {
     if is_nullable {
         "NULL"
@@ -13,7 +13,7 @@ pub fn not_a_number(is_nullable: bool) -> &'static str {
     }
 }
 
-/// Writes what a value says, if MariaDB can have it.
+/// Writes a decoded value; returns false when MariaDB can't have it.
 pub fn push_said(text: &mut String, said: &Said, value: &OwnedValue) -> bool {
     match said {
         Said::Itself | Said::Nothing => return push_value(text, value),
@@ -53,7 +53,7 @@ fn push_hexadecimal(text: &mut String, bytes: &[u8]) {
     text.push('\'');
 }
 
-/// Writes a value, if MariaDB can have it.
+/// Writes a value; returns false when MariaDB can't have it.
 fn push_value(text: &mut String, value: &OwnedValue) -> bool {
     use std::fmt::Write;
     // Writing into a string can't fail.
@@ -63,7 +63,7 @@ fn push_value(text: &mut String, value: &OwnedValue) -> bool {
         OwnedValue::UInt(v) => write!(text, "{v}"),
         OwnedValue::Float(v) if !v.is_finite() => return false,
         OwnedValue::Double(v) if !v.is_finite() => return false,
-        // As a number with an exponent, so that the server takes it for one of that type.
+        // With an exponent, so that the server takes the literal for a floating-point number.
         OwnedValue::Float(v) => write!(text, "{v:e}"),
         OwnedValue::Double(v) => write!(text, "{v:e}"),
         OwnedValue::Bytes(bytes) => {

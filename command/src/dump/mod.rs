@@ -1,4 +1,4 @@
-//! `peregrine dump`: what can still be read of a database, as SQL or CSV.
+//! `peregrine dump`: writes the readable data of a database as SQL or CSV.
 
 mod characters;
 mod compressed;
@@ -25,19 +25,18 @@ use peregrine_suite::error::{PathContext, Result, SuiteError};
 use self::names::Names;
 use crate::arguments::{DumpArguments, DumpFormat};
 
-/// Writes the rows that can be read, and tells on standard error what can't; exit status 1 when
-/// something is missing.
+/// Writes the readable rows, and reports the missing ones on standard error; exit status 1 when data are missing.
 ///
 /// # Errors
-/// When nothing can be read (no database there, in use, another format), or when what was read
-/// can't be written.
+/// When the database can't be read (it does not exist, is in use, or has another format), or the output can't be
+/// written.
 pub fn run(arguments: &DumpArguments) -> Result<ExitCode> {
     let dump = Dump::open(&arguments.dir).map_err(read_error)?;
     let mut state = dump.state().to_owned();
     let names: Vec<String> = match &arguments.table {
         Some(name) => {
             if dump.schema(name).is_err() {
-                // Its definition may be what is missing.
+                // The table's definition may be among the missing data.
                 for missing in dump.missing() {
                     eprintln!("missing: {missing}");
                 }
@@ -89,7 +88,7 @@ pub fn run(arguments: &DumpArguments) -> Result<ExitCode> {
             let mut taken = Names::default();
             for name in &names {
                 if let Err(error) = writer.csv_file(name, dir, &mut taken) {
-                    // The others may have room, and names that can be files'.
+                    // Other tables may still fit on the disk, and have names that are valid for files.
                     writer.told(&format!("table {name}: {error}"));
                 }
             }
@@ -127,7 +126,7 @@ fn shown(output: Option<&Path>) -> &Path {
     output.unwrap_or(Path::new("standard output"))
 }
 
-/// Never into the directory that is being read.
+/// Refuses an output inside the directory that is being read.
 fn refuse_inside(output: &Path, dir: &Path) -> Result<()> {
     let above = match output.parent() {
         Some(above) if !above.as_os_str().is_empty() => above.to_owned(),
@@ -144,7 +143,7 @@ fn refuse_inside(output: &Path, dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A new file, or standard output.
+/// Opens a new file, or standard output.
 fn create(output: Option<&Path>) -> Result<Box<dyn Write>> {
     Ok(match output {
         Some(path) => Box::new(BufWriter::new(
@@ -154,12 +153,12 @@ fn create(output: Option<&Path>) -> Result<Box<dyn Write>> {
     })
 }
 
-/// How a format writes a table's rows.
+/// The function that writes a row in a format.
 type RowWriter<'a> = dyn FnMut(&mut dyn Write, &[OwnedValue]) -> std::io::Result<()> + 'a;
 
 struct Writing<'a> {
     dump: &'a Dump,
-    /// Which state of the database it is, in words.
+    /// The state of the database that is read, in words.
     state: &'a str,
     missing: u64,
     rows: u64,
@@ -175,7 +174,7 @@ impl<'a> Writing<'a> {
         self.dump.schema(name).map_err(std::io::Error::other)
     }
 
-    /// Passes a table's rows to `write`; returns what is missing of it, in words.
+    /// Passes a table's rows to `write`; returns the missing data of it, in words.
     fn rows(
         &mut self,
         name: &str,
@@ -200,7 +199,7 @@ impl<'a> Writing<'a> {
         }
         match rows {
             Ok(rows) => self.rows += rows,
-            // Its definition makes no sense: nothing of it can be shown.
+            // The definition is invalid: no row of the table can be shown.
             Err(error) => found.push(format!("table {name}: {error}")),
         }
         for missing in &found {
@@ -243,7 +242,7 @@ impl<'a> Writing<'a> {
         out.flush()
     }
 
-    /// Writes a table into a file of its own, below that of its database.
+    /// Writes a table into a file of its own, in the folder of its database.
     fn csv_file(&mut self, name: &str, dir: &Path, taken: &mut Names) -> Result<()> {
         let (folder, file) = taken.file(name, ".csv");
         let dir = folder.map_or(dir.to_owned(), |folder| dir.join(folder));

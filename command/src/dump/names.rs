@@ -1,24 +1,24 @@
-//! The names of tables, undone from the server's spelling of files, as MariaDB can have them, and as files.
+//! The names of tables: decoded from the server's spelling of files, made valid for MariaDB, and made into file names.
 
 use std::collections::HashSet;
 
-/// The letters for which the server writes `@` and two characters.
+/// The letters that the server encodes as `@` and two characters.
 const LETTERS: &str = include_str!("letters.txt");
-/// Letters that a name may have in MariaDB.
+/// The most letters of a name in MariaDB.
 const NAME: usize = 64;
-/// Letters with which no name may end there.
+/// Letters with which no name may end in MariaDB.
 const SPACES: [char; 6] = [' ', '\t', '\n', '\u{b}', '\u{c}', '\r'];
-/// Bytes that the name of a file may have.
+/// The most bytes of a file's name.
 const FILE: usize = 255;
-/// How the plug-in's names of temporary tables begin: they end with the server, be it by a crash.
+/// The plug-in's prefix for temporary tables, which end with the server, even at a crash.
 const TEMPORARY: &str = "#temporary/";
 
-/// Whether the server drops the table when it starts: what is in it belongs to a session that has ended.
+/// Returns whether the table is temporary: the server drops it at its start, because its session has ended.
 pub fn is_temporary(table: &str) -> bool {
     table.starts_with(TEMPORARY)
 }
 
-/// What the server writes for characters that a file's name can't have, undone.
+/// Decodes the server's codes for characters that a file's name can't have.
 fn unescaped(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
@@ -39,7 +39,7 @@ fn unescaped(text: &str) -> String {
     out + rest
 }
 
-/// The letter of a code of two characters, and the code's length.
+/// Decodes a code of two characters; returns the letter and the code's length.
 fn letter_of(code: &str) -> Option<(char, usize)> {
     let &[first, second, ..] = code.as_bytes() else {
         return None;
@@ -55,7 +55,7 @@ fn letter_of(code: &str) -> Option<(char, usize)> {
     })
 }
 
-/// The letter of four hexadecimal digits, which are small ones, and their length.
+/// Decodes a code of four lowercase hexadecimal digits; returns the letter and the code's length.
 fn number_of(code: &str) -> Option<(char, usize)> {
     let digits = code.get(..4)?;
     let is_digit = |byte: &u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(byte);
@@ -66,25 +66,25 @@ fn number_of(code: &str) -> Option<(char, usize)> {
     Some((letter, 4))
 }
 
-/// How a table is called in MariaDB.
+/// A table's name in MariaDB.
 #[derive(Debug, PartialEq)]
 pub struct Named {
-    /// Only the server's tables have one.
+    /// The database; only the server's tables have one.
     pub database: Option<String>,
-    /// Its name there.
+    /// The table's name in it.
     pub own: String,
-    /// The name is not the table's own.
+    /// Whether the name differs from the table's own.
     pub is_new: bool,
 }
 
-/// Names that have been given, so that no two tables get the same.
+/// The names in use, so that no two tables get the same name.
 #[derive(Default)]
 pub struct Names {
     taken: HashSet<(String, String)>,
 }
 
 impl Names {
-    /// The name of a table, as MariaDB can have it.
+    /// Returns the name of a table, made valid for MariaDB.
     pub fn in_server(&mut self, table: &str) -> Named {
         let one: fn(char) -> usize = |_| 1;
         let (database, own) = match table.split_once('/') {
@@ -105,14 +105,14 @@ impl Names {
         }
     }
 
-    /// The names of a table's columns, or of its indexes, as MariaDB can have them: it takes large letters for small
-    /// ones, and `reserved` for none.
+    /// Returns the names of a table's columns, or of its indexes, made valid for MariaDB: it ignores case, and does not
+    /// allow `reserved`.
     pub fn in_table<'a>(names: impl Iterator<Item = &'a str>, reserved: &str) -> Vec<String> {
         let key = |name: &str| (String::new(), name.to_lowercase());
         let mut taken = Names::default();
         taken.taken.insert(key(reserved));
         let own: Vec<&str> = names.collect();
-        // Those that can stay do, whatever others become.
+        // Valid names stay as they are, whatever the other names become.
         let mut stays = |name: &&str| {
             let is_possible = possible(name) == **name && name.chars().count() <= NAME;
             is_possible && taken.taken.insert(key(name))
@@ -126,7 +126,7 @@ impl Names {
         given.collect()
     }
 
-    /// The folder of a table's file, if it has a database, and the file's name.
+    /// Returns the folder of a table's file, if it has a database, and the file's name.
     pub fn file(&mut self, table: &str, ending: &str) -> (Option<String>, String) {
         let part = |text: &str| text.replace(['/', '\\', '\0'], ".");
         let (folder, own) = match table.split_once('/') {
@@ -143,12 +143,12 @@ impl Names {
         (folder, own + ending)
     }
 
-    /// The name, or so much of it as `most` allows, with a number behind it where it would be cut or another's.
+    /// Returns the name if it is free and not longer than `most`; otherwise a cut name with a number.
     fn take(&mut self, within: &str, name: &str, most: usize, length: fn(char) -> usize) -> String {
         self.take_folded(within, name, most, length, str::to_owned)
     }
 
-    /// The same, where names are the same that `fold` makes the same.
+    /// Like `take`, where two names are equal if `fold` makes them equal.
     fn take_folded(
         &mut self,
         within: &str,
@@ -164,7 +164,7 @@ impl Names {
                 number => format!("~{number}"),
             };
             let taken = cut(name, most.saturating_sub(end.len()), length) + &end;
-            // One that is cut has a number, too.
+            // A name that is cut always has a number.
             let is_whole = number > 0 || taken == name;
             if is_whole && self.taken.insert((within.to_owned(), fold(&taken))) {
                 return taken;
@@ -174,7 +174,7 @@ impl Names {
     }
 }
 
-/// The name, but for what MariaDB has in no name: nothing at all, spaces at the end, NUL, letters of four bytes.
+/// Makes a name valid for MariaDB: not empty, without spaces at the end, NUL, and letters of four bytes.
 fn possible(name: &str) -> String {
     let can_be = |letter: char| letter != '\0' && letter <= '\u{ffff}';
     let letters = name.trim_end_matches(SPACES).chars();
@@ -187,7 +187,7 @@ fn possible(name: &str) -> String {
     }
 }
 
-/// As many of the first letters as there is room for.
+/// Returns the longest prefix of a text that fits.
 fn cut(text: &str, room: usize, length: fn(char) -> usize) -> String {
     let mut used = 0;
     let fits = |letter: &char| {
@@ -213,7 +213,7 @@ mod tests {
             ("@7P@6l", "Ωα"),
             ("@A@@a@@@Z", "ＡａⓏ"),
             ("@4e2d@3042", "中あ"),
-            // None of these is a code.
+            // None of these contains a code.
             ("@", "@"),
             ("@+123", "@+123"),
             ("@00E4", "@00E4"),

@@ -1,24 +1,26 @@
-//! What a CREATE TABLE has besides columns and keys, as the server's plug-in keeps it with a table.
+//! The rest of a CREATE TABLE besides columns and keys, as the server's plug-in stores it with a table.
 
 use std::collections::BTreeMap;
 
-/// What a table has. `mariadb/capi/include/peregrine.h` says what the parts are.
+/// The rest of a table's definition; `mariadb/capi/include/peregrine.h` describes the parts.
 #[derive(Debug, Default)]
 pub struct Rest {
-    /// Columns that the engine has not, by their number in the table.
+    /// Columns that the engine does not store, by their number in the table.
     pub columns: BTreeMap<usize, String>,
-    /// What stands beside columns and keys.
+    /// Lines after the columns and keys.
     pub lines: Vec<String>,
-    /// What stands behind them.
+    /// Table options.
     pub options: Vec<String>,
-    /// What who reads the dump is to know.
+    /// Notes for the reader of the dump.
     pub comments: Vec<String>,
     keys: BTreeMap<String, String>,
     overlaps: BTreeMap<String, String>,
 }
 
 impl Rest {
-    /// From parts. Of kinds that a newer version knows only a comment says that they are left out.
+    /// Reads the parts.
+    ///
+    /// A kind of a newer version becomes a comment that it is left out.
     pub fn new(parts: &[&str]) -> Rest {
         let mut rest = Rest::default();
         for part in parts.chunks_exact(3) {
@@ -36,12 +38,12 @@ impl Rest {
         rest
     }
 
-    /// What follows the parts of a key.
+    /// Returns the text after the parts of a key.
     pub fn key(&self, name: &str) -> &str {
         self.keys.get(name).map_or("", String::as_str)
     }
 
-    /// What stands for a key's last two parts, which are a period's.
+    /// Returns the text that replaces a key's last two parts, which are a period's columns.
     pub fn overlaps(&self, name: &str) -> Option<&str> {
         self.overlaps.get(name).map(String::as_str)
     }

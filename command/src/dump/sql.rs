@@ -1,10 +1,9 @@
 //! Rows as SQL that MariaDB loads.
 //!
-//! A table has the types that the server's plug-in has kept with it. Without those (a program's table, or one that is
-//! older), it has the types that the engine knows. Text of the character sets that it can tell by the
-//! collation's number then keeps its character set, with a collation that takes for different what is
-//! different in bytes, so that no row collides on loading; and what the server stores in a form of its
-//! own (DECIMAL, BIT, and times with fractions) comes out as these bytes.
+//! A table has the types that the server's plug-in has stored with it. Without those (a program's table, or an older
+//! one), it has the engine's types. A text then keeps its character set if the collation's number tells it. It gets a
+//! collation in which different bytes are different, so that no rows collide on loading. Values that the server stores
+//! in a form of its own (DECIMAL, BIT, and times with fractions) are written as these bytes.
 
 use std::collections::BTreeMap;
 use std::io::{Result, Write};
@@ -17,10 +16,10 @@ use super::names::Names;
 use super::rest::Rest;
 use super::types::{described, Role, Said, SqlType};
 
-/// Bytes of a statement after which the next one is begun.
+/// Bytes of a statement after which the next one begins.
 const STATEMENT: usize = 256 << 10;
 
-/// The top of the file.
+/// Writes the top of the file.
 pub fn begin(out: &mut dyn Write, state: &str) -> Result<()> {
     comment(out, &format!("Dump by peregrine: {state}"))?;
     out.write_all(
@@ -33,7 +32,7 @@ pub fn begin(out: &mut dyn Write, state: &str) -> Result<()> {
     )
 }
 
-/// The end of the file.
+/// Writes the end of the file.
 pub fn end(out: &mut dyn Write) -> Result<()> {
     out.write_all(
         b"SET sql_mode = @peregrine_sql_mode, unique_checks = @peregrine_unique_checks;\n\
@@ -41,43 +40,43 @@ pub fn end(out: &mut dyn Write) -> Result<()> {
     )
 }
 
-/// A comment of one line.
+/// Writes a comment of one line.
 pub fn comment(out: &mut dyn Write, text: &str) -> Result<()> {
     writeln!(out, "-- {}", text.replace(['\n', '\r'], " "))
 }
 
-/// A name as SQL has it.
+/// Quotes a name for SQL.
 pub(super) fn name(text: &str) -> String {
     format!("`{}`", text.replace('`', "``"))
 }
 
-/// A table on its way into the file.
+/// A table that is being written.
 pub struct Table<'a> {
     pub(super) schema: &'a TableSchema,
     pub(super) options: TableOptions,
-    /// Those of its columns.
+    /// The types of its columns.
     pub(super) types: Vec<SqlType>,
-    /// What else a CREATE TABLE has, where that is known.
+    /// The rest of its definition, if known.
     pub(super) rest: Option<Rest>,
-    /// As the engine has it.
+    /// The engine's name of it.
     pub(super) table: &'a str,
-    /// It is the server's, which has counted characters.
+    /// Whether it is a table of the server, which limits strings by characters.
     pub(super) is_servers: bool,
     pub(super) database: Option<String>,
     pub(super) name: String,
-    /// The name is not the table's own.
+    /// Whether the name differs from the table's own.
     pub(super) is_renamed: bool,
-    /// Those of its columns, and of its indexes, as MariaDB can have them.
+    /// The names of its columns, and of its indexes, made valid for MariaDB.
     pub(super) columns: Vec<String>,
     pub(super) indexes: Vec<String>,
-    /// Bytes of the statement that is being written; 0: none is.
+    /// Bytes of the statement that is being written; 0: none.
     written: usize,
-    /// How many values of a column MariaDB can't have.
+    /// Number of values that MariaDB can't have, by column.
     lost: BTreeMap<usize, u64>,
 }
 
 impl<'a> Table<'a> {
-    /// A table; of the server's tables the name has the database in front.
+    /// Begins a table; the name of a server's table begins with the database.
     pub fn new(
         table: &'a str,
         schema: &'a TableSchema,
@@ -89,7 +88,7 @@ impl<'a> Table<'a> {
         let (types, rest) = described(schema);
         let columns = schema.columns.iter().map(|column| column.name.as_str());
         let indexes = schema.indexes.iter().map(|index| index.name.as_str());
-        // What the server has called so it takes again.
+        // The server has accepted these names before.
         let is_known = types.iter().any(|ty| ty.is_known() || ty.is_hidden);
         let (columns, indexes) = match is_known {
             true => (
@@ -121,7 +120,7 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// A row.
+    /// Writes a row.
     pub fn row(&mut self, out: &mut dyn Write, row: &[OwnedValue]) -> Result<()> {
         let mut text = match self.written {
             0 => format!("INSERT INTO {}{} VALUES\n(", self.name, self.inserted()),
@@ -157,7 +156,7 @@ impl<'a> Table<'a> {
         Ok(())
     }
 
-    /// The columns that a row has values of, where these are not all, or statements do not see them by themselves.
+    /// Returns the list of columns in a row, for tables with columns that INSERT leaves out or does not see by default.
     fn inserted(&self) -> String {
         if self.rest.is_none() {
             return String::new();
@@ -185,13 +184,13 @@ impl<'a> Table<'a> {
         Ok(())
     }
 
-    /// Whether rows stay when they are deleted, with the time.
+    /// Returns whether deleted rows stay as history (system versioning).
     pub(super) fn is_versioned(&self) -> bool {
         let mut roles = self.types.iter().map(|ty| ty.role);
         roles.any(|role| matches!(role, Role::RowTime | Role::UnnamedRowTime))
     }
 
-    /// What MariaDB can't have of the table, and of its rows so far, in words.
+    /// Returns the parts of the table, and of its rows so far, that MariaDB can't have, in words.
     pub fn lost(&self) -> Vec<String> {
         let mut lost = self.not_created();
         let told = self.lost.iter().map(|(&n, values)| {
@@ -213,7 +212,9 @@ impl<'a> Table<'a> {
         lost
     }
 
-    /// Whether MariaDB keeps a value as it is. It does not refuse others, but loads what it can of them.
+    /// Returns whether MariaDB keeps a value unchanged.
+    ///
+    /// MariaDB does not refuse other values, but loads what it can of them.
     fn keeps(&self, column: usize, value: &OwnedValue) -> bool {
         let column = self.schema.columns.get(column);
         let (Some(column), OwnedValue::Bytes(bytes)) = (column, value) else {
@@ -222,17 +223,18 @@ impl<'a> Table<'a> {
         let is_text = || std::str::from_utf8(bytes).is_ok();
         let is_right = match character_set(column.collation) {
             None | Some("latin1") => true,
-            // They are no text there.
+            // In such columns the value is not a text.
             Some(_) if matches!(column.ty, ColumnType::Bytes { .. }) => true,
             Some("ascii") => bytes.is_ascii(),
-            // Letters of four bytes are in utf8mb4 alone.
+            // Only utf8mb4 has letters of four bytes.
             Some("utf8mb3") => is_text() && bytes.iter().all(|byte| *byte < 0xf0),
             Some(_) => is_text(),
         };
         is_right && self.has_room(column, bytes)
     }
 
-    /// Whether a text is not longer than its column: a program may name its tables as the server does.
+    /// Returns whether a text fits its column: a program's table may have the name of a server's table, but longer
+    /// texts.
     fn has_room(&self, column: &Column, bytes: &[u8]) -> bool {
         let ColumnType::VarBytes { max } = column.ty else {
             return true;

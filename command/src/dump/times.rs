@@ -1,5 +1,7 @@
-//! Dates and times as the server stores them: bit fields, made to be compared as bytes, or in the
-//! form before `mysql56_temporal_format` the digits as one number. A TIMESTAMP is written in UTC.
+//! Dates and times as the server stores them: bit fields that compare as bytes; or the digits as one number, in the
+//! form before `mysql56_temporal_format`.
+//!
+//! A TIMESTAMP is written in UTC.
 
 use jiff::tz::TimeZone;
 use jiff::Timestamp;
@@ -74,21 +76,22 @@ pub fn timestamp_of_seconds(stored: u64) -> Option<String> {
     Some(time.strftime("%Y-%m-%d %H:%M:%S").to_string())
 }
 
-/// The bit fields of a value of `whole` bytes and a fraction, with microseconds in the lowest 24 bits; negative
-/// values are so as a whole.
+/// Returns the bit fields of a value with `whole` bytes and a fraction; the lowest 24 bits are microseconds.
+///
+/// The sign applies to the whole value.
 fn packed(bytes: &[u8], whole: usize, digits: u32) -> Option<i64> {
     let (whole, rest) = bytes.split_at_checked(whole)?;
     let micros_a_step = micros_a_step(rest.len(), digits)?;
     let bits = 8 * whole.len() as u32;
     let whole = big_endian(whole) - (1 << (bits - 1));
     let fraction = big_endian(rest);
-    // The fraction of a negative value counts from below.
+    // The fraction of a negative value counts upward from the next lower whole value.
     let borrowed = i64::from(whole < 0 && fraction != 0);
     let fraction = fraction - (borrowed << (8 * rest.len()));
     Some(((whole + borrowed) << 24) + fraction * micros_a_step)
 }
 
-/// The bit fields above the microseconds, and these.
+/// Returns the bit fields above the microseconds, and the microseconds.
 fn parts(packed: i64) -> (i64, i64) {
     (packed >> 24, packed & 0xff_ffff)
 }
@@ -97,13 +100,14 @@ fn is_clock(minutes: i64, seconds: i64) -> bool {
     minutes < 60 && seconds < 60
 }
 
-/// Microseconds of one step of a fraction of so many bytes, which must be as many as the digits need.
+/// Returns the microseconds of one step of a fraction of so many bytes; `None` if the digits need another number of
+/// bytes.
 fn micros_a_step(bytes: usize, digits: u32) -> Option<i64> {
     (digits.div_ceil(2) as usize == bytes).then_some(())?;
     [1_000_000, 10_000, 100, 1].get(bytes).copied()
 }
 
-/// The digits behind the seconds, with the point.
+/// Returns the digits after the seconds, with the point.
 fn fraction(micros: i64, digits: u32) -> Option<String> {
     if !(0..1_000_000).contains(&micros) {
         return None;

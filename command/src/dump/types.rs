@@ -1,5 +1,5 @@
-//! The SQL types of columns, which the server's plug-in keeps with its tables, and what values of
-//! them say that the server stores in a form of its own.
+//! The SQL types of columns, as the server's plug-in stores them, and the decoding of values in the server's own
+//! storage forms.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -8,49 +8,51 @@ use peregrine::{OwnedValue, TableSchema};
 use super::rest::Rest;
 use super::{compressed, decimal, times};
 
-/// Begins what the plug-in keeps with a table; the columns' types follow, each after a NUL; then what else a CREATE
-/// TABLE has of each column, and of the table.
+/// The first text of the data that the plug-in stores with a table.
+///
+/// The columns' types follow, each after a NUL, then the rest of each column's definition in CREATE TABLE, and the rest
+/// of the table's.
 const TYPES_FOLLOW: &str = "MariaDB";
-/// What stands at the end of a type that counts by itself.
+/// The end of the type of an AUTO_INCREMENT column.
 const AUTO_INCREMENT: &str = " AUTO_INCREMENT";
 
 /// A column's type in SQL.
 #[derive(Debug, Default)]
 pub struct SqlType {
-    /// As in CREATE TABLE, without AUTO_INCREMENT; empty where it is not known.
+    /// As in CREATE TABLE, without AUTO_INCREMENT; empty when not known.
     pub text: String,
     /// Whether it has AUTO_INCREMENT.
     pub counts: bool,
     /// Whether the column is the server's own, which no statement sees.
     pub is_hidden: bool,
-    /// What a CREATE TABLE has behind the type and NULL, with a space in front.
+    /// The text after the type and NULL in a CREATE TABLE, with a space in front.
     pub rest: String,
-    /// Where its values come from.
+    /// The origin of its values.
     pub role: Role,
     form: Form,
 }
 
-/// Where a column's values come from.
+/// The origin of a column's values.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Role {
-    /// From whoever puts the row.
+    /// The INSERT gives them.
     #[default]
     Given,
-    /// The server works them out of others.
+    /// The server computes them from other values.
     Generated,
-    /// They are the times between which the row was there: the server's, or those of a load.
+    /// The start or end time of a row's validity, set by the server, or by a load.
     RowTime,
-    /// The same, of a column that a CREATE TABLE does not name.
+    /// The same, in a column that a CREATE TABLE does not name.
     UnnamedRowTime,
 }
 
-/// How values are stored.
+/// The storage form of values.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 enum Form {
-    /// As numbers or bytes that are the value.
+    /// Numbers or bytes that are the value itself.
     #[default]
     Plain,
-    /// Bytes in a character set that ASCII is not in, or not known to be.
+    /// Bytes in a character set that does not, or may not, contain ASCII.
     Letters,
     Bit,
     Compressed,
@@ -65,29 +67,29 @@ enum Form {
     Year,
 }
 
-/// What a value says.
+/// The decoded form of a value.
 #[derive(Debug, PartialEq)]
 pub enum Said {
-    /// What is stored.
+    /// The stored value is the value itself.
     Itself,
-    /// Nothing: it is none of the type.
+    /// The stored value is invalid for the type.
     Nothing,
     /// A number.
     Number(String),
-    /// A text of ASCII without quotes and backslashes.
+    /// An ASCII text without quotes and backslashes.
     Text(String),
     /// Bytes, of text or not.
     Bytes(Vec<u8>),
-    /// Bytes of a character set of their own.
+    /// Bytes in the character set of the column.
     Letters(Vec<u8>),
 }
 
-/// The types of a table's columns: one for each.
+/// Returns the types of a table's columns.
 pub fn types(schema: &TableSchema) -> Vec<SqlType> {
     described(schema).0
 }
 
-/// The types of a table's columns, and what else a CREATE TABLE has, where that is known.
+/// Returns the types of a table's columns, and the rest of its definition, if known.
 pub fn described(schema: &TableSchema) -> (Vec<SqlType>, Option<Rest>) {
     let count = schema.columns.len();
     let known = std::str::from_utf8(&schema.user).ok();
@@ -95,7 +97,7 @@ pub fn described(schema: &TableSchema) -> (Vec<SqlType>, Option<Rest>) {
     let (Some((&TYPES_FOLLOW, parts)), true) = (parts.split_first(), count > 0) else {
         return (types_unknown(count), None);
     };
-    // Of versions before there is no more.
+    // Older versions store no more than the types.
     if parts.len() == count {
         return (parts.iter().map(|text| SqlType::new(text)).collect(), None);
     }
@@ -132,13 +134,13 @@ impl SqlType {
         }
     }
 
-    /// The same, with what a CREATE TABLE has behind the type.
+    /// Adds the text after the type in a CREATE TABLE.
     fn with(mut self, rest: &str) -> Self {
         let generated = rest.strip_prefix(" GENERATED ALWAYS AS ");
         self.role = match generated {
             None if matches!(rest, "ROW START" | "ROW END") => Role::UnnamedRowTime,
             None => Role::Given,
-            // What it is worked out as may be another type, of which nothing is known.
+            // The expression's type may be unknown, so the column can't be generated.
             Some(_) if !self.is_known() => Role::Given,
             Some(row) if row.starts_with("ROW ") => Role::RowTime,
             Some(_) => Role::Generated,
@@ -147,12 +149,12 @@ impl SqlType {
         self
     }
 
-    /// Whether an INSERT has a value of it.
+    /// Returns whether an INSERT has a value for the column.
     pub fn is_inserted(&self) -> bool {
         !self.is_hidden && self.role != Role::Generated
     }
 
-    /// Whether a CREATE TABLE names it.
+    /// Returns whether a CREATE TABLE names the column.
     pub fn is_named(&self) -> bool {
         !self.is_hidden && self.role != Role::UnnamedRowTime
     }
@@ -162,7 +164,7 @@ impl SqlType {
         !self.text.is_empty()
     }
 
-    /// What a value says.
+    /// Decodes a value.
     pub fn said(&self, value: &OwnedValue) -> Said {
         if self.form == Form::Plain || *value == OwnedValue::Null {
             return Said::Itself;
@@ -170,7 +172,9 @@ impl SqlType {
         self.decoded(value).unwrap_or(Said::Nothing)
     }
 
-    /// A collation of the type's character set; that of UCS-2, in which nothing is read, for those not known here.
+    /// Returns a collation of the type's character set.
+    ///
+    /// For unknown sets this is UCS-2's, whose values are not decoded.
     pub fn collation(&self) -> u32 {
         match character_set(&self.text) {
             None => 63,
@@ -188,7 +192,7 @@ impl SqlType {
                 let year = if *year == 0 { 0 } else { 1900 + year };
                 Some(Said::Number(year.to_string()))
             }
-            // Before mysql56_temporal_format.
+            // The forms before mysql56_temporal_format.
             (Form::Time(_), OwnedValue::Int(time)) => text(times::time_of_digits(*time)),
             (Form::DateTime(_), OwnedValue::UInt(time)) => text(times::date_time_of_digits(*time)),
             (Form::Timestamp(_), OwnedValue::UInt(time)) => {
@@ -227,7 +231,7 @@ impl SqlType {
     }
 }
 
-/// How values of a type are stored.
+/// Returns the storage form of a type's values.
 fn form(text: &str) -> Form {
     let end = text.find(|letter: char| !letter.is_ascii_alphanumeric());
     let (word, rest) = text.split_at(end.unwrap_or(text.len()));
@@ -252,13 +256,13 @@ fn form(text: &str) -> Form {
     }
 }
 
-/// The character set of a type, which is not ENUM or SET; `None` for bytes and numbers.
+/// Returns the character set of a type other than ENUM or SET; `None` for bytes and numbers.
 fn character_set(text: &str) -> Option<&str> {
     let (_, set) = text.split_once(" CHARACTER SET ")?;
     set.split(' ').next()
 }
 
-/// Whether letters of ASCII surely are their own bytes in values of a type.
+/// Returns whether ASCII letters surely are single bytes of their own code in values of a type.
 fn has_ascii(text: &str) -> bool {
     let set = character_set(text);
     set.is_none_or(|set| matches!(set, "ascii" | "latin1" | "utf8mb3" | "utf8mb4"))
@@ -271,8 +275,10 @@ fn number(bytes: &[u8]) -> Option<u64> {
     Some(u64::from_be_bytes(number))
 }
 
-/// The server keeps the parts of a UUID in the opposite order, so that those made one after the other are
-/// neighbours; only UUIDs of the versions 6 and more, which are so by themselves, are kept as they are.
+/// Formats a UUID.
+///
+/// The server stores the parts of a UUID in the opposite order, so that consecutive ones are neighbours; UUIDs of
+/// versions 6 and up have that order already and are stored unchanged.
 fn uuid(bytes: &[u8]) -> Option<String> {
     use std::fmt::Write;
     let stored: [u8; 16] = bytes.try_into().ok()?;

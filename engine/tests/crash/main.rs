@@ -1,9 +1,8 @@
 //! The whole database on a simulated disk that loses power at any moment.
 //!
-//! Threads change groups of rows, and move amounts between accounts, while checkpoints run. Then
-//! the power goes: of what was not synced each sector may be there or not. The database that opens
-//! must have every acknowledged transaction whole, and no other in part; also when the power goes
-//! again while it is opening.
+//! Threads change groups of rows, and move amounts between accounts, while checkpoints run. Then the power fails: each
+//! sector that was not synced may be written or not. The reopened database must have every acknowledged transaction
+//! whole, and no other in part; also when the power fails again while it opens.
 
 mod prepared;
 mod world;
@@ -22,7 +21,7 @@ const DIR: &str = "/db";
 
 fn options(seed: u64) -> Options {
     Options {
-        // The smallest: pages come and go, and a checkpoint is nearly always running.
+        // The smallest pool: pages come and go, and a checkpoint runs nearly always.
         pool_bytes: if seed % 2 == 0 { 1 << 20 } else { 16 << 20 },
         log_bytes: 1 << 20,
         ..Options::default()
@@ -39,7 +38,7 @@ fn assert_sound(os: &SimulatedOs, when: &str) {
     assert!(report.is_sound(), "{when}: {:#?}", report.problems);
 }
 
-/// One database through several losses of power; `steps` transactions between two.
+/// Runs a database through several power losses, with `steps` transactions between two.
 fn lives(seed: u64, generations: u64, steps: u64) {
     let mut os = SimulatedOs::new(seed);
     let mut db = open(&os, seed).unwrap();
@@ -50,7 +49,7 @@ fn lives(seed: u64, generations: u64, steps: u64) {
         drop(db);
         assert_sound(&after, "after the crash");
 
-        // The power may go again at any moment of the recovery.
+        // The power may fail again at any moment of the recovery.
         let again = std::thread::scope(|scope| {
             let copy = after.crash(moment);
             let opening = scope.spawn({
@@ -97,7 +96,7 @@ fn acknowledged_transactions_survive_whole_in_memory() {
     }
 }
 
-/// The n-th write, sync or read fails, and all after it, as a device that dies does.
+/// The n-th write, sync or read fails, and all after it, as on a device that dies.
 #[test]
 fn a_device_that_fails_at_any_moment_gives_errors_and_loses_nothing() {
     let mut errors = 0;
@@ -112,7 +111,7 @@ fn a_device_that_fails_at_any_moment_gives_errors_and_loses_nothing() {
         let stopped = matches!(error, Some(Error::Stopped(_)));
         if stopped {
             os.heal();
-            // Nothing is acknowledged any more, though the device works again.
+            // The engine acknowledges nothing more, though the device works again.
             assert!(world.work_alone(&db, 5).is_some());
         }
         let after = os.crash(n);
@@ -122,7 +121,7 @@ fn a_device_that_fails_at_any_moment_gives_errors_and_loses_nothing() {
         assert_sound(&after, &what);
         world.verify(&open(&after, n).unwrap(), &what);
     }
-    // Each commit writes and syncs; reads are as they come.
+    // Each commit writes and syncs; the number of reads varies.
     assert!(errors >= 45, "only {errors} of the faults were met");
 }
 
@@ -149,8 +148,9 @@ fn a_full_disk_is_an_error_and_work_goes_on_when_there_is_space() {
     }
 }
 
-/// With its newest header gone a database goes on from the checkpoint before and the log; a new one
-/// too, and does not take itself for one whose creation never ended.
+/// Without its newest header a database opens from the checkpoint before and the log.
+///
+/// A new database does, too, and does not count as one whose creation did not finish.
 #[test]
 fn a_new_database_outlives_the_loss_of_a_header() {
     for header in [0, 4096] {

@@ -1,6 +1,7 @@
-//! Prepared transactions on a disk that fails and loses power at any operation: each is found again,
-//! with the locks of what it changed, exactly if it had been prepared and not decided, and its decision
-//! holds.
+//! Prepared transactions on a disk that fails and loses power at any operation.
+//!
+//! Recovery finds each of them, with the locks of its changes, exactly if it was prepared and not decided; and each
+//! decision holds.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
@@ -20,9 +21,9 @@ use crate::{assert_sound, open};
 
 const KEYS: u64 = 40;
 
-/// A row's version; its columns follow from it.
+/// A row's version, which determines its columns.
 type Rows = BTreeMap<u64, u64>;
-/// What a transaction makes of rows; `None`: it deletes them.
+/// A transaction's changes of rows; `None`: it deletes the row.
 type Changes = BTreeMap<u64, Option<u64>>;
 
 fn schema() -> TableSchema {
@@ -42,7 +43,8 @@ fn schema() -> TableSchema {
     }
 }
 
-/// Now and then outside of the row; now and then so much that a transaction's redo goes in parts.
+/// Returns a text that is sometimes outside the row, and sometimes so long that the transaction's redo goes to the log
+/// in parts.
 fn text(version: u64) -> Vec<u8> {
     let len = match version % 11 {
         0 => 150_000,
@@ -56,7 +58,7 @@ fn name(number: u64) -> Xid {
     Xid::new(number as i64, &number.to_be_bytes(), b"").unwrap()
 }
 
-/// What was being done when the device failed.
+/// The operation at which the device failed.
 #[derive(Debug)]
 enum Doubt {
     None,
@@ -66,7 +68,7 @@ enum Doubt {
     Rollback(u64),
 }
 
-/// What must be found.
+/// The expected state.
 struct Model {
     rng: StdRng,
     rows: Rows,
@@ -77,7 +79,7 @@ struct Model {
     decided: u64,
 }
 
-/// An open database, and the prepared transactions whose objects are still there.
+/// An open database, and the prepared transactions whose objects still exist.
 struct Run {
     db: Database,
     table: Arc<Table>,
@@ -178,7 +180,7 @@ impl Model {
             .collect()
     }
 
-    /// Changes of rows that nobody has locked.
+    /// Returns changes of rows that no transaction has locked.
     fn changes(&mut self, most: usize) -> Changes {
         let locked = self.locked();
         let count = self.rng.random_range(1..=most);
@@ -194,7 +196,7 @@ impl Model {
         changes
     }
 
-    /// Makes changes in a transaction; some of the rows are changed twice, or back and forth.
+    /// Makes changes in a transaction; some rows are changed twice, or back and forth.
     fn make(&mut self, run: &Run, changes: &Changes) -> peregrine::Result<Transaction> {
         let mut txn = run.begin();
         let made = (|| {
@@ -212,20 +214,20 @@ impl Model {
         match made {
             Ok(()) => Ok(txn),
             Err(error) => {
-                // Taking it back may fail too, when the device is gone.
+                // The rollback may fail too, when the device is gone.
                 let _ = txn.rollback();
                 Err(error)
             }
         }
     }
 
-    /// One step; after an error [`Model::doubt`] says what it was in.
+    /// Runs one step; after an error [`Model::doubt`] tells in which operation.
     fn step(&mut self, run: &mut Run) -> peregrine::Result<()> {
         self.doubt = Doubt::None;
         let number = self.prepared.keys().copied().choose(&mut self.rng);
         let changes = self.changes(4);
         match (self.rng.random_range(0..10), number) {
-            // One that changes nothing leaves no trace.
+            // A transaction that changes nothing leaves no trace.
             (0..5, _) if changes.is_empty() => {}
             (0..3, _) => {
                 let mut txn = self.make(run, &changes)?;
@@ -268,7 +270,7 @@ impl Model {
         }
     }
 
-    /// What was in doubt is one or the other; from here on the model knows which.
+    /// Finds out whether the operation in doubt took effect.
     fn resolve(&mut self, run: &Run, what: &str) {
         let listed: BTreeSet<Xid> = run.db.prepared().into_iter().map(|p| p.xid).collect();
         match std::mem::replace(&mut self.doubt, Doubt::None) {
@@ -322,9 +324,10 @@ impl Model {
     }
 }
 
-/// Works on a disk that fails at operation `n`, then loses power; on the disk that is found it works
-/// on, through another loss of power during recovery. Returns the decisions that were acknowledged,
-/// and whether the fault was met at all.
+/// Works on a disk that fails at operation `n`, then loses power.
+///
+/// Continues on the resulting disk, through another power loss during recovery. Returns the number of acknowledged
+/// decisions, and whether the fault occurred.
 fn life(seed: u64, on: FaultOn, n: u64) -> (u64, bool) {
     let mut os = SimulatedOs::new(seed);
     let mut model = Model::new(seed);
@@ -356,14 +359,14 @@ fn life(seed: u64, on: FaultOn, n: u64) -> (u64, bool) {
         } = run;
         drop((attached, table));
         if generation == 1 {
-            // Closed as it should be, with what is left prepared.
+            // Closes in order, with prepared transactions left.
             db.close().unwrap();
             model.verify(&Run::new(open(&os, seed).unwrap()), &what);
         } else {
             drop(db);
         }
         assert_sound(&after, &what);
-        // The power goes again while the database opens, at an operation of its own.
+        // The power fails again while the database opens, at another operation.
         let again = after.crash(seed);
         again.fail(FaultOn::Any, n % 60, ErrorKind::Other);
         if let Ok(db) = open(&again, seed) {
@@ -398,7 +401,7 @@ fn prepared_transactions_outlive_every_fault() {
     assert!(decided > 500, "only {decided} decisions");
 }
 
-/// No space for the record of a commit or a rollback: the transaction stays prepared.
+/// There is no space for the record of a commit or a rollback: the transaction stays prepared.
 #[test]
 fn a_full_disk_leaves_it_prepared() {
     for commits in [true, false] {
@@ -422,7 +425,7 @@ fn a_full_disk_leaves_it_prepared() {
                 Ok(()) => apply(&mut model.rows, &changes),
                 Err(Error::NoSpace { .. }) => match run.end(1, commits) {
                     Err(error) => break error,
-                    // The record is smaller than what did not fit.
+                    // The record is smaller than the one that did not fit.
                     Ok(()) => {
                         model.ended(1, commits);
                         break Error::NoSpace {
@@ -447,8 +450,9 @@ fn a_full_disk_leaves_it_prepared() {
     }
 }
 
-/// An opening may fail when prepared transactions are there already: they don't keep the directory
-/// locked, and the next opening has them.
+/// An opening may fail when prepared transactions are restored already.
+///
+/// They don't keep the directory locked, and the next opening restores them.
 #[test]
 fn an_opening_that_fails_lets_go_of_the_database() {
     let os = SimulatedOs::new(1);
@@ -463,7 +467,8 @@ fn an_opening_that_fails_lets_go_of_the_database() {
     let Run { db, table, .. } = run;
     drop((db, table));
     let mut failed = 0;
-    // Each of the first calls, and fewer of those that follow: where a log is read in small pieces, there are many.
+    // Tries each of the first calls, and fewer of the later ones, because reading a log in small pieces makes many
+    // calls.
     let calls = std::iter::successors(Some(0), |n| Some(n + 1 + n / 200));
     for n in calls {
         os.fail(FaultOn::Any, n, ErrorKind::Other);

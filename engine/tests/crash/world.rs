@@ -1,4 +1,4 @@
-//! What the threads do, and what must be found again.
+//! The work of the threads, and the expected state after a crash.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
@@ -10,12 +10,12 @@ use peregrine::{
 
 /// Groups of rows that a thread changes, each in transactions of its own.
 const GROUPS: usize = 6;
-/// Rows that a group has at most.
+/// The most rows of a group.
 const ROWS: u64 = 8;
 const ACCOUNTS: u64 = 40;
 const BALANCE: i64 = 1000;
 
-/// What is known of each group: the version last acknowledged, and the last one tried.
+/// The known versions of each group: the last acknowledged one, and the last one tried.
 #[derive(Clone)]
 pub struct World {
     threads: Vec<[Versions; GROUPS]>,
@@ -27,7 +27,7 @@ struct Versions {
     tried: u64,
 }
 
-/// As [`Versions`], while a thread is at it.
+/// Like [`Versions`], while a thread works.
 #[derive(Default)]
 struct Progress {
     acknowledged: AtomicU64,
@@ -40,7 +40,7 @@ fn mix(number: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Row `row` of a group in a version: its padding and large value, or `None` where it has none.
+/// Returns row `row` of a group in a version: its padding and large value, or `None` when the version lacks the row.
 fn content(group: u64, version: u64, row: u64) -> Option<(Vec<u8>, Vec<u8>)> {
     let seed = mix(group << 40 | version << 8 | row);
     if row > 0 && seed % 3 == 0 {
@@ -99,7 +99,7 @@ impl Tables {
         }
     }
 
-    /// Takes a group from one version to another.
+    /// Changes a group from one version to another.
     fn change(
         &self,
         txn: &mut Transaction,
@@ -161,7 +161,7 @@ fn may_happen(error: &Error) -> bool {
 }
 
 impl World {
-    /// Makes the tables in an empty database; for so many threads.
+    /// Creates the tables in an empty database, for so many threads.
     pub fn create(db: &Database, threads: usize) -> World {
         db.create_table("groups", &groups_schema()).unwrap();
         let accounts = db.create_table("accounts", &accounts_schema()).unwrap();
@@ -176,8 +176,8 @@ impl World {
         }
     }
 
-    /// Lets the threads work until `steps` more transactions are acknowledged, then lets `crash`
-    /// take the disk as it is at that moment, and stops them.
+    /// Lets the threads work until `steps` more transactions are acknowledged, then lets `crash` copy the disk at that
+    /// moment, and stops them.
     pub fn work<D>(&mut self, db: &Database, steps: u64, crash: impl FnOnce() -> D) -> D {
         let stop = AtomicBool::new(false);
         let done = AtomicU64::new(0);
@@ -203,7 +203,7 @@ impl World {
                     .map(|p| std::array::from_fn(|at| value(&p[at])))
                     .collect()
             };
-            // What is acknowledged before the crash must be found, what is tried after it must not.
+            // Transactions acknowledged before the crash must be found; those tried after it must not.
             let acknowledged = read(|p| &p.acknowledged);
             let disk = crash();
             let tried = read(|p| &p.tried);
@@ -221,8 +221,8 @@ impl World {
         disk
     }
 
-    /// Works on the first thread's groups, until `steps` transactions are acknowledged or an
-    /// operation fails in a way that is not of its own making; returns that error.
+    /// Works on the first thread's groups until `steps` transactions are acknowledged, or an operation fails for an
+    /// outside cause; returns that error.
     pub fn work_alone(&mut self, db: &Database, steps: u64) -> Option<Error> {
         let tables = Tables::of(db);
         let groups = &mut self.threads[0];
@@ -235,7 +235,7 @@ impl World {
                 .change(&mut txn, at as u64, from, from + 1)
                 .and_then(|()| tables.transfer(&mut txn, mix(step + 1000)));
             if let Err(error) = changed {
-                // Taking it back may fail too, when the device is gone.
+                // The rollback may fail too, when the device is gone.
                 let _ = txn.rollback();
                 return Some(error);
             }
@@ -248,7 +248,7 @@ impl World {
         None
     }
 
-    /// Compares a database with what is known, and takes what it has for known.
+    /// Compares a database with the known versions, and takes its versions as known.
     pub fn verify(&mut self, db: &Database, what: &str) {
         let tables = Tables::of(db);
         let mut txn = db.begin(Isolation::RepeatableRead);
@@ -295,7 +295,7 @@ impl World {
     }
 }
 
-/// A group's version (0: it has no rows) and number of rows; all must be of that version.
+/// Returns a group's version (0: it has no rows) and number of rows; all rows must have that version.
 fn read_group(table: &Arc<Table>, txn: &mut Transaction, group: u64, what: &str) -> (u64, u64) {
     let mut cursor = Cursor::new(table, 0, CursorOptions::default());
     let prefix = table.encode_key(0, &[Value::UInt(group)]).unwrap();
@@ -361,7 +361,7 @@ fn work_on(
         let group = (thread * GROUPS + at) as u64;
         let version = groups[at].acknowledged.load(Ordering::SeqCst);
         if step % 4 == 1 {
-            // Tries something, and takes part or all of it back.
+            // Tries some changes, and undoes part or all of them.
             let savepoint = txn.savepoint();
             tables
                 .change(&mut txn, group, version, version + 100)

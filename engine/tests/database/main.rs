@@ -1,4 +1,4 @@
-//! The whole database through its public interface, against models.
+//! The whole database through its public interface, compared with models.
 
 mod damage;
 mod isolation;

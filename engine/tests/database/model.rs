@@ -1,9 +1,9 @@
 //! Random changes of a whole database against a plain model.
 //!
-//! One writer, with savepoints, over a few tables that come and go; beside it a reader whose
-//! snapshot must not change. Every index is compared in both directions, with rows and index-only,
-//! by prefixes and by whole keys. The pool is the smallest, so pages come and go all the time;
-//! checkpoints and reopening (with and without closing first) fall anywhere.
+//! One writer, with savepoints, changes a few tables, which it also creates and drops. Beside it, a reader has a
+//! snapshot that must not change. Every index is compared in both directions, with rows and index-only, by prefixes and
+//! by whole keys. The pool has the smallest size, so pages come and go all the time. Checkpoints and reopening (with
+//! and without closing first) happen at any time.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -128,7 +128,7 @@ impl World {
         }
     }
 
-    /// A dump of the files, closed or not, has exactly what recovery will bring.
+    /// Checks that a dump of the files, closed or not, has exactly the rows that recovery restores.
     fn compare_dump(&self) {
         let dump = Dump::open(&self.dir).unwrap();
         assert!(dump.missing().is_empty(), "{:?}", dump.missing());
@@ -151,7 +151,7 @@ impl World {
         }
     }
 
-    /// One transaction with random changes, savepoints, and a random end.
+    /// Runs one transaction with random changes, savepoints, and a random end.
     fn transaction(&mut self, isolation: Isolation) {
         trace!("begin {isolation:?}");
         let mut txn = self.db().begin(isolation);
@@ -249,7 +249,7 @@ impl World {
             }
             (2..=4, Some(key)) => self.update(txn, &table, &schema, &mut entry.rows, &key),
             (5, Some(key)) => {
-                // A row that is not there.
+                // A row that does not exist.
                 let mut other = key;
                 other.push(7);
                 let row = schemas::row(&mut self.rng, &schema);
@@ -274,7 +274,7 @@ impl World {
         });
     }
 
-    /// Inserts several rows, most often into one table; whether it is ended is left open.
+    /// Inserts several rows, most often into one table; may not end the bulk insert.
     fn bulk_insert(&mut self, txn: &mut Transaction, model: &mut Model) {
         let tables = self.rng.random_range(1..3);
         for _ in 0..tables {
@@ -303,7 +303,7 @@ impl World {
                 *value = schemas::value(&mut self.rng, schema, column);
             }
         }
-        // A program may say "as it was" of any column.
+        // A program may give any column as unchanged.
         let mut given = borrow(&row);
         let old = rows[key].clone();
         let keeps = self.rng.random_bool(0.5);
@@ -330,7 +330,7 @@ fn txn_key(txn: &Transaction) -> Vec<u8> {
     txn.last_key().to_vec()
 }
 
-/// The unique index, and the clustered key in it, that forbids `row` (beside the row `replaces`).
+/// Returns the unique index, and the clustered key in it, that forbids `row` (when it replaces the row `replaces`).
 fn conflict(
     table: &Table,
     schema: &TableSchema,

@@ -4,7 +4,7 @@ use std::path::Path;
 
 type Files = Vec<(String, Vec<u8>)>;
 
-/// The files of a database's directory, by their path within it.
+/// Returns the files of a database's directory, by their path in it.
 pub fn files(dir: &Path) -> Files {
     let mut found = Files::new();
     let mut folders = vec![dir.to_owned()];
@@ -23,7 +23,7 @@ pub fn files(dir: &Path) -> Files {
     found
 }
 
-/// Puts files back.
+/// Writes the files into a directory.
 pub fn unpack(files: &Files, dir: &Path) {
     for (name, bytes) in files {
         let path = dir.join(name);

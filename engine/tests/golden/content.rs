@@ -1,5 +1,6 @@
-//! The database that the golden files hold. What it has must never change for a version whose files
-//! are kept: a later version must find just this.
+//! The database of the golden files.
+//!
+//! Its content must never change for a version whose files are kept: a later version must find exactly this.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,7 +18,7 @@ pub type Content = BTreeMap<&'static str, Vec<Row>>;
 pub fn options() -> Options {
     Options {
         pool_bytes: 4 << 20,
-        // The smallest segments of the log.
+        // The smallest log segments.
         log_bytes: 1 << 20,
         durability: Durability::SyncAtCommit,
         ..Options::default()
@@ -28,7 +29,7 @@ fn number(bytes: u8, signed: bool) -> ColumnType {
     ColumnType::Int { bytes, signed }
 }
 
-/// Every type of column, every form of key.
+/// Every type of column, and every form of key.
 fn types_schema() -> TableSchema {
     let part = |column, prefix, descending| KeyPart {
         column,
@@ -163,7 +164,7 @@ fn key(table: &Table, id: u64) -> Vec<u8> {
     table.encode_key(0, &[Value::UInt(id)]).unwrap()
 }
 
-/// Makes the database; `crash` sees its files as a crash would leave them, with transactions open.
+/// Makes the database; `crash` gets its files in the state after a crash, with open transactions.
 pub fn make(dir: &Path, crash: impl FnOnce()) {
     let db = Database::open(dir, options()).unwrap();
     let types = db.create_table("all types", &types_schema()).unwrap();
@@ -187,7 +188,7 @@ pub fn make(dir: &Path, crash: impl FnOnce()) {
     db.truncate_table("emptied").unwrap();
     db.rename_table("pair", "pairs").unwrap();
 
-    // At the checkpoint one transaction is running that never commits, and one that does later.
+    // At the checkpoint two transactions run: one that never commits, and one that commits later.
     let mut never = db.begin(Isolation::RepeatableRead);
     for id in 1..=20 {
         never
@@ -207,7 +208,7 @@ pub fn make(dir: &Path, crash: impl FnOnce()) {
     later.commit().unwrap();
     insert(&db, &types, (121..=130).map(|id| types_row(id, 0)));
     insert(&db, &heap, (61..=70).map(heap_row));
-    // Prepared, and decided by nobody.
+    // A prepared transaction without a decision.
     let mut prepared = db.begin(Isolation::RepeatableRead);
     prepared
         .update(&types, &key(&types, 50), &borrowed(&types_row(50, 2)))
@@ -224,7 +225,7 @@ pub fn xid() -> Xid {
     Xid::new(1, b"golden", b"branch").unwrap()
 }
 
-/// What is in it, crashed or closed.
+/// Returns the expected content, after a crash or a close.
 pub fn expected() -> Content {
     let types = (1..=130).filter(|&id| id != 41).map(|id| match id {
         31..=40 => types_row(id, 1),

@@ -1,8 +1,8 @@
-//! Files of this format that every later version must open, and find the right rows in; and files of
-//! a newer version, which must be refused and left as they are to the byte.
+//! Files of this format, which every later version must open with the right rows; and files of a newer version, which
+//! must be refused and stay unchanged.
 //!
-//! `cargo run -p peregrine --example make_golden` makes the files of a new format, under its number;
-//! those of the formats before stay.
+//! `cargo run -p peregrine --example make_golden` makes the files of a new format, under its number; the files of
+//! earlier formats stay.
 
 #[allow(dead_code)] // Encoding is for who makes the files.
 mod archive;
@@ -122,7 +122,7 @@ fn what_is_made_today_has_the_right_rows_too() {
     dumped(&dir);
 }
 
-/// Opening, checking and dumping must refuse, and change nothing.
+/// Opening, checking and dumping must fail, and change nothing.
 fn refused(what: &str, change: impl Fn(&mut Vec<(String, Vec<u8>)>)) {
     for archive in ["format-1-closed", "format-1-crashed"] {
         let mut files = golden(archive);

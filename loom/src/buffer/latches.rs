@@ -9,7 +9,7 @@ use loom::thread;
 use super::latch::Latch;
 use crate::model;
 
-/// What a latch guards: two numbers that are alike whenever nobody changes them.
+/// Data that a latch guards: two numbers that are equal while no thread changes them.
 #[derive(Default)]
 struct Node {
     latch: Latch,
@@ -18,12 +18,12 @@ struct Node {
 }
 
 impl Node {
-    /// By a holder, or by a reader who asks afterwards.
+    /// Called by a holder, or by an optimistic reader that validates afterwards.
     fn read(&self) -> (u64, u64) {
         (self.first.load(Relaxed), self.second.load(Relaxed))
     }
 
-    /// By who has the latch exclusively.
+    /// Called by the exclusive holder.
     fn raise(&self) {
         let (first, second) = self.read();
         assert_eq!(first, second, "a change was seen half done");
@@ -45,7 +45,7 @@ impl Node {
     }
 }
 
-/// Plays what two threads do with a node, and returns it once they have ended.
+/// Runs two threads on a node, and returns the node when both have ended.
 fn two(one: impl FnOnce(&Node) + 'static, other: impl FnOnce(&Node)) -> Arc<Node> {
     let node = Arc::new(Node::default());
     let shared = node.clone();
@@ -55,7 +55,7 @@ fn two(one: impl FnOnce(&Node) + 'static, other: impl FnOnce(&Node)) -> Arc<Node
     node
 }
 
-/// Who has the latch exclusively is alone, and the next one sees all that it has changed.
+/// An exclusive holder is alone, and the next holder sees all its changes.
 pub fn exclusive() {
     model(3, || {
         let node = two(Node::change, Node::change);
@@ -63,14 +63,14 @@ pub fn exclusive() {
     });
 }
 
-/// Shared holders see changes whole.
+/// Shared holders see no change half done.
 pub fn shared() {
     model(3, || {
         two(Node::change, Node::look);
     });
 }
 
-/// What was read by a version that still holds was whole.
+/// An optimistic read whose version is still valid has seen no change half done.
 pub fn optimistic() {
     model(3, || {
         two(Node::change, |node| {
@@ -83,7 +83,7 @@ pub fn optimistic() {
     });
 }
 
-/// Of two that take the latch by the version that they have read by, each builds on what it has read.
+/// When two threads upgrade the latch from the version they have read, each builds on the values it has read.
 pub fn upgraded() {
     fn raise_if_unchanged(node: &Node) {
         let version = node.latch.optimistic();
@@ -104,7 +104,7 @@ pub fn upgraded() {
     });
 }
 
-/// Who sleeps is woken: two that change beside one that looks.
+/// A sleeping thread is woken: two threads change the node while one reads it.
 pub fn asleep() {
     model(2, || {
         let node = Arc::new(Node::default());

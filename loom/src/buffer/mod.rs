@@ -7,7 +7,7 @@ pub mod latches;
 use crate::error::Result;
 use crate::ids::PageId;
 
-/// What takes freed pages; here they only go.
+/// Takes freed pages; in a model it drops them.
 pub(crate) struct PoolWithThreads;
 
 impl PoolWithThreads {

@@ -1,4 +1,4 @@
-//! Models of the lock table: whoever waits goes on.
+//! Models of the lock table: every waiter continues.
 
 use std::sync::Arc;
 
@@ -18,13 +18,15 @@ use crate::model;
 const TREE: TreeId = TreeId(1);
 const KEY: &[u8] = &[1];
 
-/// One row, and what guards it.
+/// One row, and the latch and locks that guard it.
 struct World {
     locks: LockTable,
     latch: Latch,
-    /// The row's header names a running writer. Changed and read under the latch, or at the writer's end.
+    /// Whether the row's header names a running writer.
+    ///
+    /// Read and changed under the latch, or at the writer's end.
     is_written: AtomicBool,
-    /// Somebody holds the row exclusively.
+    /// Whether a transaction holds the row exclusively.
     is_held: AtomicBool,
 }
 
@@ -38,8 +40,9 @@ impl World {
         })
     }
 
-    /// Takes a place behind `writer`, or behind who holds the row, and sleeps; how that ended, `None` when there was
-    /// nothing to wait for.
+    /// Queues behind `writer`, or behind the holder of the row, and sleeps.
+    ///
+    /// Returns how the sleep ended, or `None` when there was nothing to wait for.
     fn wait(
         &self,
         me: &Arc<RunningTransaction>,
@@ -60,7 +63,7 @@ impl World {
         }
     }
 
-    /// Locks the row, however long it takes.
+    /// Locks the row, and waits as long as necessary.
     fn lock(&self, me: &Arc<RunningTransaction>, mode: LockMode) {
         let (row, name) = (Row::new(TREE, KEY), RowName::new(TREE, KEY));
         while !self.locks.try_lock(row, &name, me, mode) {
@@ -68,7 +71,7 @@ impl World {
         }
     }
 
-    /// A transaction that locks the row exclusively, and ends.
+    /// Runs a transaction that locks the row exclusively, and ends.
     fn hold(&self, me: &Arc<RunningTransaction>) {
         self.lock(me, LockMode::Exclusive);
         assert!(!self.is_held.swap(true, Relaxed), "two hold the row");
@@ -76,7 +79,7 @@ impl World {
         self.end(me);
     }
 
-    /// Writes the row where nobody is in the way.
+    /// Writes the row if no other transaction prevents it.
     fn write(&self) {
         self.latch.lock_exclusive();
         let admitted = self.locks.admits_writer(TREE, KEY, &running(), true);
@@ -104,7 +107,7 @@ fn join(threads: impl IntoIterator<Item = thread::JoinHandle<()>>) {
     }
 }
 
-/// Who waits for a lock gets it when it is released; nothing is left behind.
+/// A waiter gets the lock when the holder releases it; no entry remains.
 pub fn released() {
     model(3, || {
         let world = World::new();
@@ -115,7 +118,7 @@ pub fn released() {
     });
 }
 
-/// Two that wait to share a row both go on when it is released.
+/// Two waiters for a shared lock both continue when the holder releases it.
 pub fn shared() {
     model(2, || {
         let world = World::new();
@@ -136,7 +139,7 @@ pub fn shared() {
     });
 }
 
-/// Who waits for a writer, of which only the row's header tells, goes on when the writer ends.
+/// A waiter for a writer that only the row's header names continues when the writer ends.
 pub fn writer_ends() {
     model(3, || {
         let world = World::new();
@@ -159,7 +162,7 @@ pub fn writer_ends() {
     });
 }
 
-/// Who waits is woken by a kill, or had the lock before; nothing is left behind.
+/// A kill wakes a waiter; no entry remains.
 pub fn killed() {
     model(3, || {
         let world = World::new();
@@ -180,7 +183,7 @@ pub fn killed() {
     });
 }
 
-/// A kill and a release at once: who is killed may have the lock by then, and gives it back.
+/// A kill and a release at the same time: the killed waiter may have the lock by then, and releases it.
 pub fn killed_when_released() {
     model(2, || {
         let world = World::new();
@@ -201,7 +204,7 @@ pub fn killed_when_released() {
     });
 }
 
-/// A lock of a row and a write of it, each entered under the leaf's latch: one of them finds the other.
+/// A lock of a row and a write of it, each under the leaf's latch: one of the two finds the other.
 pub fn writer_meets_locker() {
     model(3, || {
         let world = World::new();
@@ -222,7 +225,8 @@ pub fn writer_meets_locker() {
     });
 }
 
-/// A locked row whose entry becomes a range while another comes to write it: the writer finds the one or the other.
+/// One thread turns the entry of a locked row into a range while another thread writes the row: the writer finds either
+/// the entry or the range.
 pub fn writer_meets_escalation() {
     model(3, || {
         let world = World::new();

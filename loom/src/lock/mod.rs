@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use self::running_transaction::RunningTransaction;
 
-/// A transaction, as others see it.
+/// Returns a new running transaction.
 pub(crate) fn running() -> Arc<RunningTransaction> {
     RunningTransaction::new(Arc::default())
 }

@@ -13,7 +13,7 @@ use crate::ids::TxId;
 use crate::lock::running;
 use crate::model;
 
-/// The order, and what each of two writers writes before its end.
+/// The order of commits, and a mark that each of two writers writes before its end.
 struct World {
     order: CommitOrder,
     written: [AtomicU64; 2],
@@ -33,7 +33,7 @@ impl World {
         self.order.end(txid, end);
     }
 
-    /// A reader's view holds what it says, and what it sees is there.
+    /// Checks that a reader's view has the statuses that it promises, and that the writes it sees exist.
     fn look(&self) {
         let Horizon { csn, low } = self.order.newest();
         for number in 1..=2 {
@@ -74,7 +74,7 @@ pub fn seen_in_order() {
     });
 }
 
-/// What a snapshot has seen stays seen, and what it has not seen stays unseen.
+/// A snapshot that sees a commit keeps seeing it, and one that does not never will.
 pub fn the_same_twice() {
     model(3, || {
         let world = World::new();

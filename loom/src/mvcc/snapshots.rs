@@ -14,7 +14,7 @@ use crate::ids::{PageId, TxId};
 use crate::lock::running;
 use crate::model;
 
-/// No snapshot is older than a horizon that was computed before it was taken, or while it stood.
+/// No snapshot is older than a horizon that was computed before the snapshot was taken, or while it exists.
 pub fn horizon() {
     model(3, || {
         let order = Arc::new(CommitOrder::new(TxId(1)));
@@ -26,7 +26,7 @@ pub fn horizon() {
             let (order, csn, low) = (order.clone(), csn.clone(), low.clone());
             thread::spawn(move || {
                 let view = slot.take(&order);
-                // What is announced is acted on: undo that only older snapshots need is freed.
+                // The horizon is acted on: undo that only older snapshots need is freed.
                 assert!(view.csn.0 >= csn.load(Acquire), "behind the horizon");
                 assert!(view.low.0 >= low.load(Acquire), "behind the horizon");
             })
@@ -41,8 +41,9 @@ pub fn horizon() {
     });
 }
 
-/// The same for the list of snapshots, and for a second snapshot: an end between two of which none of the listed
-/// stands, nor any that comes later, is seen by all or by none.
+/// The same for the list of snapshots, and for a second snapshot.
+///
+/// Take two ends of transactions with no listed or later snapshot between them: every snapshot sees both or neither.
 pub fn listed() {
     model(3, || {
         let order = Arc::new(CommitOrder::new(TxId(1)));
@@ -55,7 +56,7 @@ pub fn listed() {
             let (order, replaced) = (order.clone(), replaced.clone());
             thread::spawn(move || {
                 let view = slot.take_second(&order);
-                // It needs the version that `from` made and `to` has replaced.
+                // The snapshot needs the version that `from` made and `to` has replaced.
                 let needs = view.csn == from;
                 assert!(
                     !(needs && replaced.load(Acquire)),
@@ -75,7 +76,7 @@ pub fn listed() {
     });
 }
 
-/// A page of undo is freed only when nobody is on the way to it.
+/// An undo page is freed only when no reader is on its way to it.
 pub fn walk() {
     model(3, || {
         let registry = SnapshotRegistry::new();

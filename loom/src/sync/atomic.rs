@@ -1,10 +1,10 @@
-//! Loom's atomics, all of whose orders are tried.
+//! Loom's atomics, changed so that loom tries all their orders.
 //!
-//! Loom tries another order where an access depends on the last one to the same atomic, whoever made that. So it misses
-//! orders where a thread loads an atomic before it stores there: the store depends on its own load, and nobody asks
-//! what went before (seen with loom 0.7.3). Here each access comes after an exchange that never succeeds, on an atomic
-//! beside it. Loom takes that for a change, on which every later access depends; and since it stores nothing, no thread
-//! learns anything by it.
+//! Loom tries another order where an access depends on the last access to the same atomic by any thread. So it misses
+//! orders where a thread loads an atomic before it stores there: the store depends on the thread's own load, and loom
+//! does not look at earlier accesses (seen with loom 0.7.3). Here, before each access, an exchange that never succeeds
+//! runs on a second atomic. Loom takes the exchange for a change, so every later access depends on it. It stores
+//! nothing, so no thread learns anything from it.
 
 use loom::sync::atomic;
 

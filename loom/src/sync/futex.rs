@@ -1,6 +1,7 @@
-//! Waiting for a word to change, as the kernel does it: the look at the word and the place in the queue are one step.
+//! Waiting for a change of a word, with the kernel's semantics: the check of the word and the entry into the queue are
+//! one step.
 //!
-//! All words have one queue: who is woken for another's word looks again, as after any early return.
+//! All words share one queue. A thread that is woken for another word checks its word again, as after any early return.
 
 use loom::sync::{Condvar, Mutex};
 
@@ -23,7 +24,7 @@ pub(crate) fn wait(word: &AtomicU32, value: u32) {
     }
 }
 
-/// Wakes all who wait for the word.
+/// Wakes all threads that wait for the word.
 pub(crate) fn wake_all(_: &AtomicU32) {
     drop(QUEUE.queue.lock());
     QUEUE.woken.notify_all();

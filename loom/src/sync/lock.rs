@@ -1,4 +1,4 @@
-//! Mutex and condition as `parking_lot` has them: no poison, and a wait that keeps the guard.
+//! Mutex and condition variable with the interface of `parking_lot`: no poisoning, and a wait that keeps the guard.
 
 use std::ops::{Deref, DerefMut};
 use std::time::Instant;
@@ -50,11 +50,11 @@ impl Default for Condvar {
     }
 }
 
-/// How a wait with a limit has ended.
+/// The result of a wait with a limit.
 pub(crate) struct Waited;
 
 impl Waited {
-    /// Models know no time: who waits has all of it.
+    /// Models have no time: a wait never times out.
     pub fn timed_out(&self) -> bool {
         false
     }

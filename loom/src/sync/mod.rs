@@ -1,4 +1,4 @@
-//! The engine's seam to threads, made of loom's types.
+//! The engine's interface to threads and synchronization, made of loom's types.
 
 pub mod atomic;
 pub(crate) mod futex;
@@ -8,7 +8,7 @@ pub(crate) use self::lock::{Condvar, Mutex, MutexGuard};
 pub(crate) use loom::hint::spin_loop;
 pub(crate) use loom::thread;
 
-/// All threads want the same place first.
+/// All threads begin at the same place.
 pub(crate) fn thread_number() -> usize {
     0
 }

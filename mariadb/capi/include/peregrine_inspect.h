@@ -1,5 +1,5 @@
-/* Looking on, in the C interface of Peregrine: who runs, who waits for whom. As in peregrine.h, whose
-   rules for errors and threads hold here too. */
+/* Inspection in the C interface of Peregrine: running transactions, locks, waits and deadlocks. The
+   rules of peregrine.h for errors and threads hold here too. */
 
 #ifndef PEREGRINE_INSPECT_H
 #define PEREGRINE_INSPECT_H
@@ -12,7 +12,7 @@ extern "C" {
 
 /* Strings in UTF-8, not NUL-terminated. */
 typedef struct peregrine_row_name {
-  const char *table; /* empty: dropped by now */
+  const char *table; /* empty: the table has been dropped */
   size_t table_length;
   const char *index; /* "PRIMARY" for the clustered one */
   size_t index_length;
@@ -28,17 +28,17 @@ typedef enum peregrine_transaction_state {
 } peregrine_transaction_state;
 
 typedef struct peregrine_transaction_info {
-  uint64_t id; /* from 2^48 on a provisional one, of a transaction that has not written */
+  uint64_t id; /* from 2^48 on: provisional, of a transaction that has not written */
   uint64_t session;
   uint64_t started_us;     /* microseconds since 1970; 0: unknown */
   uint64_t waits_since_us; /* microseconds since 1970; 0: it does not wait */
-  uint64_t waits_for;      /* peregrine_lock_info.lock, in PEREGRINE_LOCK_WAIT */
+  uint64_t waits_for;      /* in PEREGRINE_LOCK_WAIT: a peregrine_lock_info.lock */
   uint64_t rows_changed;
   uint64_t undo_records;
   uint64_t undo_bytes;
   uint64_t rows_locked;
   uint64_t lock_waits;
-  uint64_t snapshot_age; /* ends of writers since its snapshot; UINT64_MAX: it has none */
+  uint64_t snapshot_age; /* ends of writing transactions since its snapshot; UINT64_MAX: it has none */
   uint32_t state;        /* peregrine_transaction_state */
   uint32_t isolation;    /* peregrine_isolation */
 } peregrine_transaction_info;
@@ -48,8 +48,8 @@ typedef struct peregrine_lock_info {
   uint64_t transaction;
   peregrine_row_name row;
   uint32_t mode;    /* PEREGRINE_LOCK_SHARED, PEREGRINE_LOCK_EXCLUSIVE */
-  uint32_t granted; /* 0: waited for */
-  uint64_t is_range; /* 1: the key says which keys are within */
+  uint32_t granted; /* 0: the transaction waits for it */
+  uint64_t is_range; /* 1: the lock covers a range, and the key gives its bounds */
 } peregrine_lock_info;
 
 typedef struct peregrine_lock_wait_info {
@@ -75,8 +75,8 @@ PEREGRINE_CODE peregrine_inspect(peregrine_engine *engine, peregrine_inspection 
                                  peregrine_lists *lists);
 void peregrine_inspection_free(peregrine_inspection *inspection);
 
-/* A transaction of a deadlock: it waits for a row that the next member holds, the last one for one
-   of the first. */
+/* A transaction of a deadlock. It waits for a row that the next member holds; the last member waits
+   for the first. */
 typedef struct peregrine_deadlock_member {
   uint64_t id;
   uint64_t session;
@@ -92,13 +92,13 @@ typedef struct peregrine_deadlock_info {
   uint64_t at_us; /* microseconds since 1970 */
   const peregrine_deadlock_member *members;
   size_t member_count;
-  size_t length; /* of the circle; long ones have not all of their members listed */
+  size_t length; /* number of transactions in the cycle; the list of a long one is cut */
   size_t victim; /* which member was rolled back */
 } peregrine_deadlock_info;
 
 typedef struct peregrine_deadlock peregrine_deadlock;
 
-/* The latest deadlock; PEREGRINE_END: there was none. The members live until
+/* Gives the latest deadlock; PEREGRINE_END: there was none. The members live until
    peregrine_deadlock_free. */
 PEREGRINE_CODE peregrine_latest_deadlock(peregrine_engine *engine, peregrine_deadlock **out,
                                          peregrine_deadlock_info *info);

@@ -1,5 +1,5 @@
-/* What the engine tells of where no call returns an error, in the C interface of Peregrine. As in
-   peregrine.h. */
+/* Messages of the engine about events for which no call returns an error, in the C interface of
+   Peregrine. The rules of peregrine.h hold here too. */
 
 #ifndef PEREGRINE_TOLD_H
 #define PEREGRINE_TOLD_H
@@ -16,13 +16,15 @@ typedef enum peregrine_message_level {
   PEREGRINE_MESSAGE_NOTE = 2
 } peregrine_message_level;
 
-/* Is told a message: one line in UTF-8, not NUL-terminated. Any thread may call it, with locks of the
-   engine held: it calls no function of the engine. `level`: a peregrine_message_level. */
+/* Receives a message: one line in UTF-8, not NUL-terminated. Any thread may call this function,
+   with locks of the engine held, so it must not call the engine. `level`: a
+   peregrine_message_level. */
 typedef void (*peregrine_tell)(uint32_t level, const char *text, size_t length);
 
-/* From now on `tell` is told what happens, also in the opening of an engine; NULL: nobody is. When
-   this returns, the function given before is called no more. The same message comes at most once in
-   ten seconds, with how often it was left out; so do at most 32 different ones. */
+/* Sends all messages from now on to `tell`, also those of the opening of an engine; NULL: to no
+   function. When this returns, the engine no longer calls the previous function. The same message
+   comes at most once in ten seconds, with the number of times it was left out; at most 32 different
+   messages come in that time. */
 void peregrine_tell_to(peregrine_tell tell);
 
 #ifdef __cplusplus

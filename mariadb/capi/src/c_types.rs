@@ -4,7 +4,7 @@
 
 use std::ffi::{c_char, c_void};
 
-/// What a call came to: the numbers of `peregrine_code`.
+/// The result of a call: the numbers of `peregrine_code`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
 pub enum Code {
@@ -14,7 +14,7 @@ pub enum Code {
     End = 1,
     /// A row with the same unique key exists.
     Duplicate = 2,
-    /// A circle of waiting transactions; roll the transaction back.
+    /// A cycle of waiting transactions; roll the transaction back.
     Deadlock = 3,
     /// A lock was not granted in time.
     LockTimeout = 4,
@@ -28,7 +28,7 @@ pub enum Code {
     TableExists = 8,
     /// Open transactions have changed the table.
     Busy = 9,
-    /// A value, key or definition that cannot be taken.
+    /// A value, key or definition that the engine does not accept.
     Invalid = 10,
     /// Beyond a limit.
     TooLarge = 11,
@@ -38,7 +38,7 @@ pub enum Code {
     Io = 13,
     /// Bytes on disk are not what they must be.
     Corrupt = 14,
-    /// Files of another version, or not ours.
+    /// Files of another version, or not Peregrine's.
     Format = 15,
     /// The engine has stopped.
     Stopped = 16,
@@ -52,9 +52,9 @@ pub enum Code {
     RowChanged = 20,
     /// The table was created, copied or truncated after the transaction's snapshot.
     TableNewer = 21,
-    /// The system gave no memory for something whose size comes from the data.
+    /// The system gave no memory for a value, row or log record.
     OutOfMemory = 22,
-    /// The log was kept for the transaction for as long as it may be; roll it back.
+    /// The log has reached the most that is kept for the transaction; roll it back.
     LogLimit = 23,
 }
 
@@ -65,7 +65,7 @@ pub type SortKey = unsafe extern "C" fn(u32, *const u8, usize, u32, *mut u8, usi
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct SessionCalls {
-    /// The text of what a session executes.
+    /// The text of the statement that a session executes.
     pub statement: unsafe extern "C" fn(u64, *mut c_char, usize) -> usize,
     /// `peregrine_told_waits`.
     pub told_waits: unsafe extern "C" fn(u64) -> u32,
@@ -95,9 +95,9 @@ pub struct EngineOptions {
     pub log_bytes: u64,
     /// Seconds after which a checkpoint starts.
     pub checkpoint_seconds: u64,
-    /// Seconds that an open after a crash may take; 0: however long `log_bytes` take.
+    /// Seconds that an open after a crash may take; 0: no target, `log_bytes` alone decides.
     pub recovery_target_seconds: u64,
-    /// Bytes of log that are kept for a transaction that runs.
+    /// The most bytes of log that are kept for a running transaction.
     pub longest_kept_log: u64,
     /// 0, 1 or 2.
     pub flush_log_at_commit: u32,
@@ -105,11 +105,11 @@ pub struct EngineOptions {
     pub lock_wait_seconds: u32,
     /// The server's collations.
     pub sort_key: Option<SortKey>,
-    /// What the server knows of its sessions; null: nothing.
+    /// The engine's questions about the server's sessions; null: nothing is known.
     pub sessions: *const SessionCalls,
-    /// How the names of temporary tables begin, NUL-terminated; null: there are none.
+    /// The prefix of the names of temporary tables, NUL-terminated; null: there are none.
     pub temporary_prefix: *const c_char,
-    /// Other than 0: pages are read past the system's page cache.
+    /// Other than 0: pages are read without the system's page cache.
     pub direct_io: u32,
     /// Other than 0: a page whose read fails twice counts as damaged.
     pub unreadable_is_damage: u32,
@@ -127,7 +127,7 @@ pub struct XidImage {
     pub global_length: u32,
     /// Bytes of the branch, which follows it.
     pub branch_length: u32,
-    /// Both.
+    /// The global part, then the branch.
     pub bytes: [u8; XID_BYTES],
 }
 
@@ -164,7 +164,7 @@ pub struct Counters {
     pub file_bytes: u64,
     pub file_free_bytes: u64,
     pub transaction_status_bytes: u64,
-    /// Begun seconds count.
+    /// Rounded up to whole seconds.
     pub recovery_seconds: u64,
 }
 
@@ -176,7 +176,7 @@ pub struct ColumnDefinition {
     pub name: *const c_char,
     /// Type in SQL, UTF-8, not NUL-terminated.
     pub type_text: *const c_char,
-    /// What a CREATE TABLE has behind the type and NULL; as the type.
+    /// The text that follows the type and NULL in a CREATE TABLE, in the form of the type.
     pub rest: *const c_char,
     /// Bytes of the name.
     pub name_length: u32,
@@ -186,7 +186,7 @@ pub struct ColumnDefinition {
     pub rest_length: u32,
     /// One of `peregrine_column_kind`.
     pub kind: u32,
-    /// Of the column's bytes in the record.
+    /// Offset of the column's bytes in the record.
     pub offset: u32,
     /// Bytes; see the kind.
     pub length: u32,
@@ -254,11 +254,11 @@ pub struct TableDefinition {
     pub primary: u32,
     /// Bytes of the record buffer.
     pub record_length: u32,
-    /// A record with what stands in each column that is NULL.
+    /// A record with the bytes of each column where it is NULL.
     pub nulls: *const u8,
-    /// What else a CREATE TABLE has: parts with a NUL between them.
+    /// All else that a CREATE TABLE has: texts with a NUL between them.
     pub rest: *const c_char,
-    /// Its bytes; 0 where it is not known, nor that of the columns.
+    /// Its bytes; 0: not known, and the columns' `rest` is not known either.
     pub rest_length: u32,
 }
 
@@ -274,7 +274,9 @@ pub struct TableStats {
     pub index_bytes: u64,
     /// The next automatic value.
     pub next_auto_increment: u64,
-    /// Not 0: pages can't be read, so that some bytes are guessed. Said once, with the reason as the error's message.
+    /// Not 0: some pages can't be read, so some bytes are guessed.
+    ///
+    /// Set once, with the reason as the error's message.
     pub told_guessed: u64,
 }
 
@@ -306,7 +308,7 @@ pub struct TestRequest {
     pub column: u32,
     /// One of `peregrine_operator`.
     pub operator: u32,
-    /// What a comparison is with.
+    /// The value of a comparison.
     pub value: *const u8,
 }
 

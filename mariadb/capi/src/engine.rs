@@ -14,13 +14,13 @@ use crate::guard;
 use crate::rows::collation::ServerCollations;
 use crate::server_sessions::ServerSessions;
 
-/// The open database, and what the C interface knows about it.
+/// The open database, and the state of the C interface.
 pub struct Engine {
     /// The database.
     pub database: Database,
     stopped: AtomicBool,
     rows_read: AtomicU64,
-    /// How long one waits for a session that is about to give a prepared transaction up: as for a row.
+    /// The longest wait for a session to give up a prepared transaction; it equals the row lock timeout.
     patience: Duration,
     giving_up: Mutex<()>,
     given_up: Condvar,
@@ -34,7 +34,7 @@ impl guard::Stops for Engine {
 }
 
 impl Engine {
-    /// Of an open database.
+    /// Wraps an open database.
     pub fn new(database: Database, patience: Duration) -> Engine {
         Engine {
             database,
@@ -46,14 +46,14 @@ impl Engine {
         }
     }
 
-    /// A session has given a prepared transaction up.
+    /// Wakes the waiters after a session has given up a prepared transaction.
     pub fn tell_given_up(&self) {
-        // Who waits has either not looked yet, or sleeps.
+        // With the lock taken, a waiter either has not checked its condition yet, or sleeps.
         drop(self.giving_up.lock());
         self.given_up.notify_all();
     }
 
-    /// Waits as long as a session `has` it; whether none has in the end.
+    /// Waits while `has` returns true, up to the timeout; returns whether it is false at the end.
     pub fn wait_until_given_up(&self, has: impl Fn() -> bool) -> bool {
         let until = now() + self.patience;
         let mut look = self.giving_up.lock();
@@ -85,10 +85,10 @@ impl Engine {
     }
 }
 
-/// What the server holds: handles and sessions keep the engine alive too.
+/// The object behind the server's pointer; handles and sessions keep the engine alive too.
 pub type SharedEngine = Arc<Engine>;
 
-/// The engine behind a pointer of the server's.
+/// The engine behind a pointer from the server.
 ///
 /// # Safety
 /// `engine` must be null or come from [`peregrine_engine_open`] and not be closed.
@@ -142,7 +142,7 @@ pub unsafe extern "C" fn peregrine_engine_open(
         let collations = options
             .sort_key
             .ok_or_else(|| Failure::argument("sort_key"))?;
-        // SAFETY: null, or good as long as the engine by the caller's promise.
+        // SAFETY: null, or valid as long as the engine by the caller's promise.
         let sessions = unsafe { options.sessions.as_ref() }
             .map(|calls| Arc::new(ServerSessions(*calls)) as Arc<dyn Sessions>);
         let database = Database::open(
@@ -185,13 +185,13 @@ pub unsafe extern "C" fn peregrine_engine_close(engine: *mut SharedEngine) -> i3
         // SAFETY: not null, from Box::into_raw by the caller's promise.
         let engine = *unsafe { Box::from_raw(engine) };
         if engine.check().is_err() {
-            // What is half changed in memory must not reach a checkpoint: leave it to the log.
+            // Half-changed data in memory must not reach a checkpoint: the next open replays the log.
             std::mem::forget(engine);
             return Ok(true);
         }
         match Arc::try_unwrap(engine) {
             Ok(engine) => engine.database.close()?,
-            // Somebody still holds a session: the log has everything, the next start replays it.
+            // A handle or session still exists: the log has everything, and the next start replays it.
             Err(engine) => engine.database.checkpoint()?,
         }
         Ok(true)

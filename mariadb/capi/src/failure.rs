@@ -1,5 +1,4 @@
-//! Errors on their way to the caller: a code as the return value, the text and the key in the way
-//! kept for the calling thread.
+//! Errors for the caller: a code as the return value; the text and the duplicate key are kept for the calling thread.
 
 use std::cell::RefCell;
 use std::ffi::c_char;
@@ -8,14 +7,14 @@ use peregrine::Error;
 
 use crate::c_types::Code;
 
-/// Why a call failed.
+/// The reason why a call failed.
 #[derive(Debug)]
 pub struct Failure {
-    /// What is returned.
+    /// The return value.
     pub code: Code,
-    /// What `peregrine_error_message` gives.
+    /// The text of `peregrine_error_message`.
     pub text: String,
-    /// What `peregrine_error_key` gives.
+    /// The key of `peregrine_error_key`.
     pub key: u32,
 }
 
@@ -32,7 +31,7 @@ impl Failure {
         }
     }
 
-    /// A null pointer or a length that cannot be.
+    /// A null pointer or an impossible length.
     pub fn argument(what: &str) -> Self {
         Failure::new(
             Code::Internal,
@@ -84,10 +83,10 @@ thread_local! {
     static LAST: RefCell<Last> = const { RefCell::new(Last { text: String::new(), key: u32::MAX }) };
 }
 
-/// Keeps a failure for the calling thread; gives its code.
+/// Keeps a failure for the calling thread and returns its code.
 pub fn keep(failure: Failure) -> i32 {
     let code = failure.code as i32;
-    // A thread that is ending may have lost its storage: the code alone must do then.
+    // A thread that is ending may have lost its thread-local storage: the caller then gets the code alone.
     let _ = LAST.try_with(|last| {
         if let Ok(mut last) = last.try_borrow_mut() {
             last.text = failure.text;

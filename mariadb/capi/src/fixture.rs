@@ -1,4 +1,4 @@
-//! A table of three columns, open as the server opens it: for tests.
+//! A table of three columns, opened as the server opens it: for tests.
 
 use std::ptr::{null, null_mut};
 
@@ -15,7 +15,7 @@ use crate::table::{peregrine_table_close, peregrine_table_create, peregrine_tabl
 pub(crate) const OK: i32 = Code::Ok as i32;
 pub(crate) const END: i32 = Code::End as i32;
 
-/// A record: a byte of null bits; 4 bytes of id; 3 of a signed amount (null bit 1); 5 fixed (bit 2).
+/// A record: a byte of null bits, 4 bytes of id, 3 of a signed amount (null bit 1), and 5 fixed bytes (null bit 2).
 pub(crate) type Record = [u8; 16];
 
 pub(crate) fn record(id: u32, amount: Option<i32>, fixed: Option<&[u8; 5]>) -> Record {
@@ -64,8 +64,9 @@ fn column(kind: u32, offset: u32, length: u32, null_bit: u32) -> ColumnDefinitio
     }
 }
 
-/// Calls with the definition of the table. Its keys, by number: 0 the clustered one, of the id; 1 of
-/// the amount; 2 unique, of the fixed bytes.
+/// Calls `call` with the definition of the table.
+///
+/// Its keys, by number: 0, the clustered key of the id; 1, the amount; 2, unique, the fixed bytes.
 pub(crate) fn with_definition<R>(keys: &[usize], call: impl FnOnce(&TableDefinition) -> R) -> R {
     let columns = [
         column(1, 1, 4, 0),
@@ -126,7 +127,7 @@ impl Open {
         Open::with_keys(&[0, 1])
     }
 
-    /// With these keys, the clustered one first.
+    /// Opens the table with these keys, the clustered one first.
     pub fn with_keys(keys: &[usize]) -> Open {
         let dir = tempfile::tempdir().unwrap();
         let path = std::ffi::CString::new(dir.path().join("db").to_str().unwrap()).unwrap();
@@ -153,7 +154,7 @@ impl Open {
             _dir: dir,
         };
         let (engine, name) = (&mut open.engine, c"t".as_ptr());
-        // SAFETY: all that is pointed to lives until the end of the calls.
+        // SAFETY: all that the pointers point to lives until the end of the calls.
         unsafe {
             assert_eq!(peregrine_engine_open(&options, engine), OK);
             let created = with_definition(keys, |definition| {
@@ -166,10 +167,10 @@ impl Open {
         open
     }
 
-    /// Opens the table, by a definition with these keys; it is closed before.
+    /// Closes the table and opens it again, by a definition with these keys.
     pub fn reopen(&mut self, keys: &[usize]) -> i32 {
-        // SAFETY: what is closed is not used again; all that is pointed to lives until the end of
-        // the calls.
+        // SAFETY: the closed objects are not used again; all that the pointers point to lives until the end of the
+        // calls.
         unsafe {
             peregrine_handle_close(self.handle);
             peregrine_table_close(self.table);

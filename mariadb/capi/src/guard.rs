@@ -1,8 +1,8 @@
 //! No panic crosses the C interface.
 //!
-//! A panic unwinds to the entry that the server called, and becomes an error there. Where data
-//! were being changed, pages or the log may be half changed in memory: the engine then stops, so
-//! that nothing half done is acknowledged or reaches a checkpoint, and a restart recovers.
+//! A panic unwinds to the function that the server called, and becomes an error there. If that function was changing
+//! data, pages or the log may be half changed in memory. The engine then stops, so that it acknowledges nothing half
+//! done and writes none of it to a checkpoint. A restart recovers.
 
 use std::any::Any;
 use std::panic::{catch_unwind, AssertUnwindSafe};
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use crate::c_types::Code;
 use crate::failure::{keep, Failure, Outcome};
 
-/// Runs an entry that changes nothing; a `false` outcome is [`Code::End`].
+/// Runs a function that changes nothing; a `false` outcome is [`Code::End`].
 #[inline]
 pub fn reading(entry: impl FnOnce() -> Outcome<bool>) -> i32 {
     match catch_unwind(AssertUnwindSafe(entry)) {
@@ -20,9 +20,9 @@ pub fn reading(entry: impl FnOnce() -> Outcome<bool>) -> i32 {
     }
 }
 
-/// What a panic stops.
+/// An object that a panic stops.
 pub trait Stops {
-    /// Refuses everything from now on: a panic has left data half changed in memory.
+    /// Refuses every later call: a panic has left data half changed in memory.
     fn stop(&self, reason: &str);
 }
 
@@ -32,7 +32,7 @@ impl<T: Stops> Stops for Arc<T> {
     }
 }
 
-/// Runs an entry that may change data of `engine`; a panic stops the engine.
+/// Runs a function that may change data of `engine`; a panic stops the engine.
 #[inline]
 pub fn changing(engine: &impl Stops, entry: impl FnOnce() -> Outcome<bool>) -> i32 {
     match catch_unwind(AssertUnwindSafe(entry)) {

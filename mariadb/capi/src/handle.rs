@@ -27,23 +27,23 @@ use aggregating::{Answer, Groups, Test};
 pub struct Reading {
     /// The lock.
     pub lock: RowLock,
-    /// Rows that others have locked are passed over.
+    /// Skips rows that others have locked.
     pub skip_locked: bool,
-    /// The newest rows, whatever the snapshot is: [`Cursor::read_newest`].
+    /// Reads the newest rows, whatever the snapshot is: [`Cursor::read_newest`].
     pub newest: bool,
 }
 
-/// What a cursor was made for.
+/// The properties that a cursor was created for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Purpose {
     index: usize,
     reading: Reading,
     index_only: bool,
-    /// The number of the condition that the cursor has.
+    /// Number of the cursor's condition.
     condition: u64,
 }
 
-/// Which row "the row last read" is.
+/// The cursor that "the row last read" refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Current {
     None,
@@ -51,7 +51,7 @@ enum Current {
     Position,
 }
 
-/// How a scan goes on.
+/// The next step of a scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// To the next row.
@@ -62,22 +62,22 @@ pub enum Step {
     NextSame,
 }
 
-/// One handler's view of a table.
+/// A handler's view of a table.
 pub struct Handle {
-    /// What all handles of the table share.
+    /// The state that all handles of the table share.
     pub shared: Arc<SharedTable>,
     table: Arc<Table>,
-    /// The server's key in use, `u32::MAX` for the table's own order.
+    /// The server's key in use; `u32::MAX` for the table's own order.
     key: u32,
     reading: Reading,
-    /// Scans do not wait for rows that others have locked: [`Cursor::set_semi_consistent`].
+    /// Whether scans don't wait for rows that others have locked: [`Cursor::set_semi_consistent`].
     semi_consistent: bool,
     condition: Option<Condition>,
     conditions: u64,
-    /// The cursor in use, and the one used before it: statements often take turns.
+    /// The cursor in use, and the one used before: statements often alternate between two.
     cursor: Option<(Purpose, Cursor)>,
     spare: Option<(Purpose, Cursor)>,
-    /// The cursor for reading by position, which must not move a scan.
+    /// The cursor for reads by position, which must not move a scan.
     positioned: Option<(Purpose, Cursor)>,
     current: Current,
     scan_projection: Projection,
@@ -90,25 +90,25 @@ pub struct Handle {
     /// The end of the next search: `Some(inclusive)`.
     next_end: Option<bool>,
     cursor_has_end: bool,
-    /// The session's generation at the scan's last search.
+    /// The session's generation at the last search of the scan.
     generation: u64,
     /// The key of the row that is being changed.
     row_key: Vec<u8>,
     /// Large values of the row last read, by the engine's column.
     memory: Vec<Vec<u8>>,
-    /// What must hold of the rows of the next aggregates.
+    /// Tests that the rows of the next aggregates must pass.
     tests: Vec<Test>,
-    /// The server's column by whose values the next aggregates group rows.
+    /// The server's column by which the next aggregates group rows.
     group: Option<usize>,
-    /// What the last aggregates came to; where rows were grouped, those of the group at hand.
+    /// The results of the last aggregates; for grouped rows, those of the current group.
     answers: Vec<Answer>,
-    /// The groups behind it.
+    /// The groups that follow.
     groups: Option<Groups>,
     rows_read: u64,
 }
 
 impl Handle {
-    /// A handle of a table.
+    /// Creates a handle of a table.
     pub fn new(shared: Arc<SharedTable>) -> Self {
         let table = shared.table();
         Handle {
@@ -150,7 +150,7 @@ impl Handle {
         &self.shared.layout
     }
 
-    /// Uses a key of the server's for the searches that follow.
+    /// Uses a key of the server for the searches that follow.
     pub fn use_key(&mut self, key: u32, reading: Reading) -> Outcome {
         if key != u32::MAX {
             self.layout().key(key)?;
@@ -164,8 +164,8 @@ impl Handle {
         Ok(())
     }
 
-    /// Whether entries of a key of the server's give back the values of all its columns, and of those
-    /// of the clustered key.
+    /// Returns whether the entries of a key of the server give back the values of all its columns and of those of the
+    /// clustered key.
     pub fn key_gives_back(&self, key: u32) -> Outcome<bool> {
         let layout = self.layout();
         let key = layout.key(key)?;
@@ -181,7 +181,7 @@ impl Handle {
         }))
     }
 
-    /// Uses a condition of the server's for the searches that follow.
+    /// Uses a condition of the server for the searches that follow.
     ///
     /// # Safety
     /// As [`Condition::filter`].
@@ -196,7 +196,7 @@ impl Handle {
         self.condition = check.map(|check| Condition::new(check, context, target, number));
     }
 
-    /// Forgets the position, gives memory back, counts the rows read.
+    /// Forgets the position, releases memory, and counts the rows read.
     pub fn reset(&mut self) {
         self.current = Current::None;
         self.set_semi_consistent(false);

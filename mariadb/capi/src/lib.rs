@@ -1,10 +1,9 @@
 //! The C interface of Peregrine: what the server plug-in calls.
 //!
-//! `include/peregrine.h`, with `peregrine_aggregate.h`, `peregrine_inspect.h`, `peregrine_prepared.h` and
-//! `peregrine_told.h` beside it, is the contract;
-//! each function's meaning stands there. This crate checks what comes from C++ ([`calls`]), keeps panics from leaving
-//! ([`guard`]), and translates the server's record buffers and key images straight into the engine's values and back
-//! ([`rows`]), so that the plug-in itself need not touch a row.
+//! The contract is `include/peregrine.h`, with `peregrine_aggregate.h`, `peregrine_inspect.h`, `peregrine_prepared.h`
+//! and `peregrine_told.h` beside it: each function is described there. This crate checks the arguments from C++
+//! ([`calls`]) and stops panics at the boundary ([`guard`]). It translates the server's record buffers and key images
+//! directly into the engine's values and back ([`rows`]). So the plug-in itself need not touch a row.
 #![warn(missing_docs)]
 
 pub mod c_types;

@@ -1,26 +1,27 @@
-//! Faults of the plug-in that a test build can have, one at a time, for proofs that talk to a server to find.
+//! Faults of the plug-in that a test build can have, one at a time, to be found by proofs that talk to a server.
 //!
-//! As the engine's own (`engine/src/planted/mod.rs`): with the cargo feature `broken` the environment variable
-//! `PEREGRINE_PLANTED_IN_PLUGIN` names one. In every other build [`is_planted`] is the constant `false`.
+//! They work like the engine's own faults (`engine/src/planted/mod.rs`): with the cargo feature `broken`, the
+//! environment variable `PEREGRINE_PLANTED_IN_PLUGIN` names one. In every other build [`is_planted`] is the constant
+//! `false`.
 
-/// A step that can be left out, or done wrong.
+/// A fault: a step that is left out, or done wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// A step from row to row by a key passes over a row.
+    /// A step from row to row in a key skips a row.
     SkipRow,
-    /// What a statement that fails has done before stays.
+    /// The changes of a failed statement stay.
     KeepFailedStatement,
-    /// Aggregates that the engine works out do not see what their own transaction has changed.
+    /// Aggregates computed in the engine do not see the changes of their own transaction.
     ForgetOwnRows,
-    /// A row that is read whole by its key lacks its last column.
+    /// A whole row that is read by its key lacks its last column.
     LoseColumn,
-    /// A unique key takes values that are there already.
+    /// A unique key accepts duplicates.
     UncheckedKey,
-    /// The refusal of an update counts as success.
+    /// An update that is refused counts as a success.
     SwallowRefusal,
 }
 
-/// Whether this step is left out: never.
+/// Returns whether the process has this fault: never in this build.
 #[cfg(not(feature = "broken"))]
 #[inline(always)]
 pub(crate) fn is_planted(_: Fault) -> bool {
@@ -51,8 +52,9 @@ mod planting {
     /// The fault that this process has.
     static PLANTED: LazyLock<Option<Fault>> = LazyLock::new(of_environment);
 
-    /// The fault that the environment names. With a name that is none the server ends: whatever a proof said of it
-    /// would be said of nothing.
+    /// Returns the fault that the environment names.
+    ///
+    /// An unknown name ends the server: a proof would otherwise run without a fault.
     fn of_environment() -> Option<Fault> {
         let name = std::env::var(VARIABLE)
             .ok()
@@ -65,7 +67,7 @@ mod planting {
         found
     }
 
-    /// Whether this step is left out.
+    /// Returns whether the process has this fault.
     pub(crate) fn is_planted(fault: Fault) -> bool {
         *PLANTED == Some(fault)
     }

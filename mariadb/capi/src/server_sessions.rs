@@ -1,4 +1,4 @@
-//! The server's knowledge of its sessions.
+//! The engine's questions about the server's sessions.
 
 use std::time::Duration;
 
@@ -40,7 +40,7 @@ impl Sessions for ServerSessions {
     }
 
     fn told_waits(&self, session: u64) -> ToldWaits {
-        // SAFETY: a function without conditions.
+        // SAFETY: the function has no preconditions.
         match unsafe { (self.0.told_waits)(session) } {
             TOLD_FOR_HOLDERS => ToldWaits::ForHolders,
             TOLD_IN_QUEUE => ToldWaits::InQueue,

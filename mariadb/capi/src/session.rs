@@ -11,7 +11,7 @@ use crate::failure::{keep, Failure, Outcome};
 use crate::guard;
 use crate::planted::{is_planted, Fault};
 
-/// What a connection has open.
+/// The state of a connection in the engine.
 pub struct Session {
     engine: SharedEngine,
     transaction: Option<Transaction>,
@@ -19,35 +19,39 @@ pub struct Session {
     lock_wait_seconds: u32,
     /// Whether the transaction has begun and not ended.
     active: bool,
-    /// The statement's beginning, once it has changed something.
+    /// A savepoint at the start of the statement; set before its first change.
     mark: Option<Savepoint>,
-    /// Back to where could not be undone, for the disk was full.
+    /// The savepoint of a rollback that could not be finished, because the disk was full.
     half_undone: Option<Savepoint>,
-    /// Those that the server may still name, in the order in which they were set.
+    /// The savepoints that the server may still name, in the order in which they were set.
     savepoints: Vec<Named>,
     next_savepoint: u64,
-    /// In a statement: how many of them were set before it. The others are those of functions that it calls.
+    /// During a statement: the number of savepoints set before it.
+    ///
+    /// Functions that the statement calls have set the rest.
     savepoints_before: Option<usize>,
     generation: u64,
-    /// The server's number for it.
+    /// The server's number of the session.
     number: u64,
     /// Why [`Session::commit_ordered`] failed.
     refused: Option<Failure>,
-    /// Interrupts the transaction; shared with whoever kills.
+    /// The handle that interrupts the transaction; the threads that kill the session share it.
     kill: Arc<Mutex<Option<KillHandle>>>,
 }
 
-/// A savepoint as the server knows it.
+/// A savepoint with the server's number for it.
 struct Named {
     number: u64,
     savepoint: Savepoint,
-    /// Whether the statement in which it was set, by a function that it calls, had changed something
-    /// before: then a rollback to the savepoint leaves the statement's beginning where it is.
+    /// Whether the statement in which a function set the savepoint had changed something before.
+    ///
+    /// Then a rollback to the savepoint keeps the statement's mark.
     behind_mark: bool,
 }
 
-/// What the server holds. The session itself belongs to the connection's thread; the handle to
-/// interrupt it stands beside, for other threads.
+/// The object behind the server's pointer.
+///
+/// The session belongs to the connection's thread. Other threads use only the kill handle beside it.
 pub struct SessionBox {
     session: std::cell::UnsafeCell<Session>,
     kill: Arc<Mutex<Option<KillHandle>>>,
@@ -69,7 +73,7 @@ impl Session {
         &self.engine
     }
 
-    /// The open transaction.
+    /// Returns the transaction that a statement has begun.
     #[inline]
     pub fn transaction(&mut self) -> Outcome<&mut Transaction> {
         match &mut self.transaction {
@@ -78,7 +82,7 @@ impl Session {
         }
     }
 
-    /// The open transaction, where there is one that goes on.
+    /// Returns the open transaction, if there is one and it is not prepared.
     pub fn open_transaction(&mut self) -> Option<&mut Transaction> {
         let active = self.active;
         self.transaction
@@ -116,7 +120,7 @@ impl Session {
         Ok(())
     }
 
-    /// The open transaction, about to be changed: the statement's beginning is remembered.
+    /// Returns the open transaction for a change, and sets the statement's mark.
     #[inline]
     pub fn changing(&mut self) -> Outcome<&mut Transaction> {
         if self.mark.is_none() {
@@ -126,7 +130,9 @@ impl Session {
         self.transaction()
     }
 
-    /// Whether no other transaction was in the way for good. A caller may have dropped the error that said so.
+    /// Fails when the transaction can only be rolled back.
+    ///
+    /// The caller may have dropped the error that said so.
     fn check_goes_on(&self) -> Outcome {
         let open = self.transaction.as_ref().filter(|_| self.active);
         match open.and_then(Transaction::must_roll_back) {
@@ -135,7 +141,7 @@ impl Session {
         }
     }
 
-    /// Another number for each transaction.
+    /// Returns a number that differs for each transaction.
     #[inline]
     pub fn generation(&self) -> u64 {
         self.generation
@@ -149,7 +155,7 @@ impl Session {
         }
     }
 
-    /// Of the savepoints of functions that the statement has called, no name is left.
+    /// Removes the savepoints that functions have set in the statement: the server can't name them any longer.
     fn forget_functions(&mut self) {
         if let Some(before) = self.savepoints_before.take() {
             self.savepoints.truncate(before);
@@ -158,32 +164,35 @@ impl Session {
 
     fn rollback_statement(&mut self) -> Outcome {
         self.forget_functions();
-        // Where all is to be rolled back, that follows, and the statement goes with it.
+        // When the whole transaction must roll back, the server does that next, and the statement goes with it.
         let goes_on = self.check_goes_on().is_ok();
         if let (true, Some(mark)) = (self.active && goes_on, self.mark.take()) {
             if !is_planted(Fault::KeepFailedStatement) {
                 self.roll_back_to(mark)?;
             }
-            // One that the statement has begun and not ended defers nothing any more.
+            // Ends the statement's bulk insert: its deferred entries are gone, so the result does not matter.
             let _lacks_entries = self.transaction()?.end_bulk_insert();
         }
         self.end_statement();
         Ok(())
     }
 
-    /// Undoes what was done since. Where that fails, what is left goes before anything else is done.
+    /// Undoes the changes since a savepoint.
+    ///
+    /// After a failure, `undo_rest` undoes the rest before anything else is done.
     fn roll_back_to(&mut self, savepoint: Savepoint) -> Outcome {
         if let Err(error) = self.transaction()?.rollback_to(&savepoint) {
             self.half_undone = Some(savepoint);
             return Err(error.into());
         }
-        // What could not be undone was later than this.
+        // A rollback that was left unfinished had a later savepoint than this one.
         self.half_undone = None;
         Ok(())
     }
 
-    /// Undoes what is left of a statement whose rollback has failed. Nothing else is done in the
-    /// transaction before.
+    /// Undoes the rest of a statement whose rollback has failed.
+    ///
+    /// Every other operation in the transaction must wait for that.
     #[inline]
     fn undo_rest(&mut self) -> Outcome {
         if self.half_undone.is_none() {
@@ -214,9 +223,9 @@ impl Session {
             if let (true, Err(error)) = (transaction.is_prepared(), &result) {
                 tracing::warn!(%error, "a transaction stays prepared, since its end could not be logged");
             }
-            // Its end could not be logged. The server is done with it; it stays, to be ended by name.
-            // Or a rollback could not be finished: the engine goes on with it, and this session with
-            // another transaction.
+            // The end of a prepared transaction could not be logged: the server has no further use for it, and it
+            // stays, to be ended by name. Or a rollback could not be finished: the engine continues it, and this
+            // session uses another transaction.
             self.let_go();
         }
         Ok(result?)
@@ -227,7 +236,9 @@ impl Session {
         self.savepoints_before = None;
     }
 
-    /// The transaction is no longer this session's. The next statement begins another one, which a kill then reaches.
+    /// Separates the transaction from the session.
+    ///
+    /// The next statement begins another one, with a kill handle of its own.
     fn let_go(&mut self) {
         *self.kill.lock() = None;
         let transaction = self.transaction.take();
@@ -238,7 +249,7 @@ impl Session {
         }
     }
 
-    /// Ends the transaction's first phase.
+    /// Prepares the transaction: the first phase of a two-phase commit.
     pub fn prepare(&mut self, name: &Xid, sync: bool) -> Outcome {
         self.undo_rest()?;
         self.mark = None;
@@ -250,7 +261,7 @@ impl Session {
         Ok(self.transaction()?.prepare_with(name, durability)?)
     }
 
-    /// Gives the prepared transaction up: it is ended by its name.
+    /// Gives up the prepared transaction, to be ended by its name.
     pub fn detach(&mut self) {
         if self
             .transaction
@@ -262,11 +273,12 @@ impl Session {
         }
     }
 
-    /// Commits for others to see; [`peregrine_session_commit`] follows, which tells of an error too.
+    /// Makes the commit visible to others; [`peregrine_session_commit`] follows, and also reports an error of this
+    /// step.
     pub fn commit_ordered(&mut self) -> Outcome {
         let transaction = self.transaction()?;
         match transaction.commit_visibly() {
-            // One that is prepared still is, and the second half tries again.
+            // A prepared transaction stays prepared on an error, and the second half tries again.
             Err(error) if !transaction.is_prepared() => self.refused = Some(error.into()),
             _ => {}
         }
@@ -277,8 +289,8 @@ impl Session {
     fn commit(&mut self, wait: bool) -> Outcome {
         if let Some(refused) = self.refused.take() {
             let rolled_back = self.finish(Transaction::rollback);
-            // Where it could not be rolled back either, the engine goes on with it, and no kill reaches what
-            // has taken its place.
+            // When the rollback fails as well, the engine continues it. A kill must not reach the transaction that
+            // takes its place.
             self.let_go();
             return rolled_back.and(Err(refused));
         }
@@ -288,14 +300,14 @@ impl Session {
         }
         self.finish(|transaction| {
             let wait = wait || !transaction.is_committed_visibly();
-            // Where the first half has been done already, nothing is left for it.
+            // Does nothing when the first half has been done already.
             transaction.commit_visibly()?;
             transaction.finish_commit(wait)
         })
     }
 }
 
-/// The session behind a pointer of the server's.
+/// The session behind a pointer from the server.
 ///
 /// # Safety
 /// `session` must be null or come from [`peregrine_session_new`], not be freed, and not be used
@@ -310,7 +322,7 @@ pub unsafe fn session<'a>(session: *mut SessionBox) -> Outcome<&'a mut Session> 
     }
 }
 
-/// Runs `entry` with a session, stopping the engine at a panic.
+/// Runs `entry` with a session; a panic stops the engine.
 ///
 /// # Safety
 /// As [`session`].
@@ -323,7 +335,7 @@ pub unsafe fn with(
     match unsafe { session(pointer) } {
         Ok(session) => {
             let engine: *const Engine = Arc::as_ptr(&session.engine);
-            // SAFETY: the session keeps the engine alive; nothing mutable of it is reached.
+            // SAFETY: the session keeps the engine alive; only shared references to the engine are used.
             guard::changing(unsafe { &*engine }, || entry(session))
         }
         Err(failure) => keep(failure),
@@ -389,12 +401,12 @@ pub unsafe extern "C" fn peregrine_session_free(pointer: *mut SessionBox) {
             if !prepared.is_some_and(Transaction::is_prepared) {
                 session.finish(Transaction::rollback)?;
             }
-            // A prepared one goes on without the session.
+            // A prepared transaction goes on without the session.
             session.let_go();
             Ok(true)
         });
         let session = Box::from_raw(pointer);
-        // Dropping what a panic has left half done could panic again.
+        // Dropping data that a panic has left half changed could panic again.
         if (*session.session.get()).engine.check().is_err() {
             std::mem::forget(session);
         }

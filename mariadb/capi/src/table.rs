@@ -22,11 +22,11 @@ mod tests;
 /// Bytes of the length at the end of a position.
 pub const POSITION_LENGTH_BYTES: usize = 2;
 
-/// A table as all its handles share it.
+/// The state of a table that all its handles share.
 pub struct SharedTable {
-    /// Where the table is.
+    /// The engine that has the table.
     pub engine: SharedEngine,
-    /// Where its columns stand in the server's buffers.
+    /// The places of its columns in the server's buffers.
     pub layout: Layout,
     /// Bytes of a row's position.
     pub position_length: usize,
@@ -34,16 +34,16 @@ pub struct SharedTable {
 }
 
 impl SharedTable {
-    /// The engine's table; another one after it has been truncated.
+    /// Returns the engine's table; a truncation replaces it.
     pub fn table(&self) -> Arc<Table> {
         Arc::clone(&self.table.read())
     }
 }
 
-/// What the server holds.
+/// The object behind the server's pointer.
 pub type TableBox = Arc<SharedTable>;
 
-/// The table behind a pointer of the server's.
+/// The table behind a pointer from the server.
 ///
 /// # Safety
 /// `table` must be null or come from [`peregrine_table_open`] and not be closed.
@@ -52,7 +52,7 @@ pub unsafe fn table<'a>(table: *const TableBox) -> Outcome<&'a TableBox> {
     unsafe { table.as_ref() }.ok_or_else(|| Failure::argument("table"))
 }
 
-/// A name of the server's.
+/// A name from the server.
 ///
 /// # Safety
 /// `name` must be valid for `length` bytes.
@@ -66,7 +66,7 @@ unsafe fn name_of<'a>(name: *const c_char, length: usize) -> Outcome<&'a str> {
         .map_err(|_| Failure::new(Code::Invalid, "the table's name is not UTF-8"))
 }
 
-/// Runs `entry` with an engine, stopping it at a panic.
+/// Runs `entry` with an engine; a panic stops the engine.
 ///
 /// # Safety
 /// `shared` must be null or an open engine.
@@ -108,7 +108,7 @@ fn key_bound(layout: &Layout, schema: &TableSchema) -> usize {
                 ColumnType::Int { .. } | ColumnType::Double => 8,
                 ColumnType::Float => 4,
                 ColumnType::Bytes { len } => cut(len as usize),
-                // Every byte could need an escape.
+                // In the worst case every byte needs an escape.
                 ColumnType::VarBytes { max } if column.collation == 0 => 2 * cut(max as usize) + 2,
                 ColumnType::Large { max } if column.collation == 0 => {
                     2 * cut(usize::try_from(max).unwrap_or(MAX_KEY)) + 2
@@ -227,7 +227,7 @@ pub unsafe extern "C" fn peregrine_tables_drop(
             let mut dropped = Ok(true);
             for name in engine.database.table_names() {
                 if name.starts_with(prefix) {
-                    // One that can't be dropped does not keep the others.
+                    // A table that can't be dropped does not stop the others.
                     if let Err(error) = engine.database.drop_table(&name) {
                         dropped = dropped.and(Err(error.into()));
                     }
@@ -300,7 +300,7 @@ pub unsafe extern "C" fn peregrine_table_close(pointer: *mut TableBox) {
     });
 }
 
-/// Runs `entry` with a table, stopping its engine at a panic.
+/// Runs `entry` with a table; a panic stops its engine.
 ///
 /// # Safety
 /// `pointer` must be null or an open table.
@@ -333,7 +333,7 @@ pub unsafe extern "C" fn peregrine_table_statistics(
             let out = out
                 .as_mut()
                 .ok_or_else(|| Failure::argument("place for statistics"))?;
-            // A statement must not fail for pages that it does not read itself.
+            // A statement must not fail because of pages that it does not read itself.
             let ((data_bytes, index_bytes), failed) = table.guess_size_bytes();
             let told_guessed = u64::from(failed.is_some());
             if let Some(error) = failed {
@@ -372,7 +372,7 @@ pub unsafe extern "C" fn peregrine_table_rows_per_key(
             let different = table.cardinality(shared.layout.key(key)?.index)?;
             let rows = table.estimate_rows();
             for (n, out) in out.iter_mut().enumerate() {
-                // Parts beyond the last (the clustered key behind a secondary one) are unique.
+                // Parts beyond the last, those of the clustered key behind a secondary key, make entries unique.
                 *out = different
                     .get(n)
                     .map_or(1, |&d| rows.checked_div(d).unwrap_or(1).max(1));

@@ -1,7 +1,9 @@
-//! What the engine tells of where no statement gets an error for an answer: its own threads, an opening, an end.
+//! Messages of the engine about events for which no statement gets an error: in its own threads, at an opening, at a
+//! shutdown.
 //!
-//! The engine tells by `tracing`. Errors, warnings and notes go on to a function of the server's, which writes them to
-//! its error log. Any thread may tell, with any lock of the engine held: that function calls nothing of the engine.
+//! The engine sends its messages through `tracing`. Errors, warnings and notes go to a function of the server, which
+//! writes them to its error log. Any thread may send a message with any lock of the engine held, so that function must
+//! not call the engine.
 
 use std::cell::Cell;
 use std::ffi::c_char;
@@ -28,7 +30,7 @@ const ERROR: u32 = 0;
 const WARNING: u32 = 1;
 const NOTE: u32 = 2;
 
-/// Who is told, and what was.
+/// The receiver of messages, and the messages sent lately.
 struct Told {
     tell: Option<Tell>,
     repetition: Repetition,
@@ -44,7 +46,7 @@ impl Told {
 
     fn write(&self, level: u32, text: &[u8]) {
         if let Some(tell) = self.tell {
-            // SAFETY: the server has promised that any thread may call it, until it gives another.
+            // SAFETY: the server has promised that any thread may call it, until it gives another function.
             unsafe { tell(level, text.as_ptr().cast::<c_char>(), text.len()) };
         }
     }
@@ -53,7 +55,7 @@ impl Told {
         let Some((again, others)) = self.repetition.admit(text.hash(), now) else {
             return;
         };
-        // What can be written to a text always is.
+        // Writing to a text never fails.
         if again != 0 {
             let _ = write!(text, " (left out since the last time: {again})");
         }
@@ -75,19 +77,19 @@ impl Told {
     }
 }
 
-/// Of the server that has loaded the plug-in.
+/// The state for the server that has loaded the plug-in.
 static TOLD: Mutex<Told> = Mutex::new(Told::new());
 
 thread_local! {
-    /// Whether the thread is telling: what comes of that is not told.
+    /// Whether the thread is sending a message: a message that results from that is dropped.
     static TELLING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// A thread is telling.
+/// Marks the thread as sending a message, until it is dropped.
 struct Telling;
 
 impl Telling {
-    /// `None`: it is already.
+    /// Returns `None` when the thread is sending a message already.
     fn begin() -> Option<Telling> {
         (!TELLING.replace(true)).then_some(Telling)
     }
@@ -99,7 +101,7 @@ impl Drop for Telling {
     }
 }
 
-/// Who listens to the engine.
+/// The subscriber that receives the engine's `tracing` events.
 struct Listener(&'static Mutex<Told>);
 
 impl Subscriber for Listener {
@@ -151,7 +153,7 @@ impl Subscriber for Listener {
 #[no_mangle]
 pub unsafe extern "C" fn peregrine_tell_to(tell: Option<Tell>) {
     guard::reading(|| {
-        // In a process that has loaded the plug-in before, the listener may be there. Whoever else listens goes on.
+        // When the process has loaded the plug-in before, the listener may be set already. Another subscriber stays.
         let _ = tracing::subscriber::set_global_default(Listener(&TOLD));
         TOLD.lock().change(tell);
         Ok(true)

@@ -1,6 +1,6 @@
 /* Copyright (C) The Peregrine developers. Licence: GPL version 2 (see mariadb/handler/LICENSE). */
 
-/* What the engine counts, by name: for SHOW STATUS, SHOW ENGINE STATUS and PEREGRINE_METRICS. */
+/* The engine's counters by name: for SHOW STATUS, SHOW ENGINE STATUS and PEREGRINE_METRICS. */
 
 #ifndef PEREGRINE_COUNTERS_H
 #define PEREGRINE_COUNTERS_H
@@ -10,12 +10,12 @@
 namespace peregrine {
 
 struct Counter {
-  /* Behind "Peregrine_" it is the status variable. */
+  /* The status variable's name without "Peregrine_". */
   const char *name;
   uint64_t peregrine_counters::*member;
-  /* The engine's unit in one of `name`. */
+  /* Number of the engine's units in one unit of `name`. */
   uint64_t unit;
-  /* Or else it goes up and down. */
+  /* Whether the value never falls. */
   bool only_grows;
   const char *comment;
 

@@ -1,7 +1,7 @@
 /* Copyright (C) The Peregrine developers. Licence: GPL version 2 (see mariadb/handler/LICENSE). */
 
-/* INFORMATION_SCHEMA.PEREGRINE_TRX, _LOCKS, _LOCK_WAITS and _METRICS. Rows are shown to who has the
-   privilege PROCESS. */
+/* INFORMATION_SCHEMA.PEREGRINE_TRX, _LOCKS, _LOCK_WAITS and _METRICS. Only users with the privilege
+   PROCESS see rows. */
 
 #include "monitoring/information_schema.h"
 #include "monitoring/counters.h"
@@ -16,13 +16,13 @@
 
 namespace peregrine {
 
-/* Longest statement shown, in bytes; InnoDB shows as much. */
+/* Longest statement shown, in bytes; InnoDB has the same limit. */
 constexpr size_t kQueryLength = 1024;
 constexpr uint kLockIdLength = 40;
 constexpr uint kTableLength = 1024;
 constexpr uint kKeyLength = 1024;
 
-/* A look into the engine. */
+/* An inspection of the engine. */
 struct Look {
   peregrine_inspection *inspection = nullptr;
   peregrine_lists lists{};
@@ -33,8 +33,8 @@ static int fill_transactions(THD *thd, TABLE_LIST *tables, Item *);
 static int fill_locks(THD *thd, TABLE_LIST *tables, Item *);
 static int fill_lock_waits(THD *thd, TABLE_LIST *tables, Item *);
 
-/* How many tables of a statement show a look; UINT_MAX where the server may fill one of them again
-   and again, as in subqueries. */
+/* Returns the number of tables in a statement that show an inspection; UINT_MAX when the server may
+   fill one of them repeatedly, as in subqueries. */
 static uint tables_with_look(THD *thd) {
   uint tables = 0;
   for (TABLE_LIST *table = thd->lex->query_tables; table; table = table->next_global) {
@@ -47,16 +47,17 @@ static uint tables_with_look(THD *thd) {
   return tables;
 }
 
-/* Looks that are kept: of so many statements at once, the latest. */
+/* The most inspections that are kept: those of the latest statements. */
 constexpr size_t kLooks = 8;
 
-/* One look for all the tables of a statement, so that they fit together when joined. It takes the
-   more memory the more locks there are, so it goes when the last of them is filled. */
+/* Returns one inspection for all tables of a statement, so that they are consistent when joined. An
+   inspection needs more memory the more locks there are, so it is freed when the last of the tables
+   is filled. */
 static std::shared_ptr<const Look> look_of(THD *thd) {
   struct Kept {
     query_id_t query;
     std::shared_ptr<const Look> look;
-    /* Tables that are still to be filled with it. */
+    /* Number of tables that the inspection must still fill. */
     uint left;
   };
   static std::mutex mutex;
@@ -87,7 +88,8 @@ static std::shared_ptr<const Look> look_of(THD *thd) {
   return look;
 }
 
-/* Whether the table is to be filled. The plug-in stays loaded until the statement ends. */
+/* Returns whether the table may be filled. The plug-in then stays loaded until the statement
+   ends. */
 static bool may_fill(THD *thd) {
   if (check_global_access(thd, PROCESS_ACL, true)) return false;
   return engine && hton && ha_lock_engine(thd, hton);
@@ -107,7 +109,7 @@ static bool store(Field *field, ulonglong number) {
   return field->store(static_cast<longlong>(number), true) < 0;
 }
 
-/* A time, from microseconds since 1970; 0: unknown. */
+/* Stores a time, given in microseconds since 1970; 0: unknown. */
 static bool store_time(THD *thd, Field *field, uint64_t micros) {
   if (!micros) {
     field->set_null();
@@ -119,7 +121,7 @@ static bool store_time(THD *thd, Field *field, uint64_t micros) {
   return field->store_time_dec(&time, 0) < 0;
 }
 
-/* A lock is one of a transaction's: the same row has others. */
+/* Stores the id of a transaction's lock; other transactions have other ids for the same row. */
 static bool store_lock_id(Field *field, uint64_t transaction, uint64_t lock) {
   char text[kLockIdLength];
   int length = snprintf(text, sizeof text, "%llu:%016llx", static_cast<ulonglong>(transaction),
@@ -172,7 +174,7 @@ std::string shown_table(const peregrine_row_name &row) {
 
 bool statement_of(uint64_t session, String *text) {
   if (!session) return false;
-  /* Locks LOCK_thd_kill, under which the connection does not go away. */
+  /* Locks LOCK_thd_kill; while it is held, the connection can't end. */
   THD *thd = find_thread_by_id(static_cast<longlong>(session));
   if (!thd) return false;
   char buffer[kQueryLength];
@@ -287,7 +289,7 @@ static int fill_locks(THD *thd, TABLE_LIST *tables, Item *) {
     Field **field = table->field;
     bool failed = store_lock_id(*field++, info.transaction, info.lock);
     failed |= store(*field++, info.transaction);
-    /* Only the lock of a table's counter is in no index. */
+    /* Only the lock of a table's counter has no index. */
     const bool is_counter = info.row.index_length == 0 && info.row.table_length != 0;
     const char *mode = info.mode == PEREGRINE_LOCK_SHARED ? "S" : "X";
     failed |= store(*field++, is_counter ? "AUTO_INC" : mode);

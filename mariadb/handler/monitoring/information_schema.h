@@ -18,12 +18,13 @@ extern const st_maria_plugin locks_table;
 extern const st_maria_plugin lock_waits_table;
 extern const st_maria_plugin metrics_table;
 
-/* A table of the engine's as statements name it: `schema`.`table`, a partition behind it. */
+/* Returns the name of a table in the form of statements: `schema`.`table`, and its partition after
+   it. */
 std::string shown_table(const peregrine_row_name &row);
 
-/* The text of the statement that a connection is executing; false when that can't be told. For
-   peregrine_options too, so it waits for nothing that a connection holds while it is in the engine.
- */
+/* Gets the text of the statement that a connection is executing; false when it is not known.
+   peregrine_options uses it as well, so it must not wait for anything that a connection holds while
+   it is in the engine. */
 bool statement_of(uint64_t session, String *text);
 size_t peregrine_plugin_statement(uint64_t session, char *buffer, size_t capacity);
 

@@ -18,7 +18,7 @@ static void append_text(String *text, const char *from) {
   text->append(from, strlen(from));
 }
 
-/* "2026-11-20 13:48:17", in the session's time zone. */
+/* Appends a time such as "2026-11-20 13:48:17", in the session's time zone. */
 static void append_time(THD *thd, String *text, uint64_t micros) {
   MYSQL_TIME time;
   char buffer[MAX_DATE_STRING_REP_LENGTH];
@@ -87,14 +87,14 @@ bool show_engine_status(handlerton *, THD *thd, stat_print_fn *print, ha_stat_ty
   return print(thd, STRING_WITH_LEN("PEREGRINE"), STRING_WITH_LEN(""), text.ptr(), text.length());
 }
 
-/* Filled anew for each SHOW STATUS; the server reads the values under a lock of its own. */
+/* Set anew for each SHOW STATUS; the server reads the values under a lock of its own. */
 static ulonglong shown[array_elements(kCounters) + 2];
 static st_mysql_show_var variables[array_elements(kCounters) + 3];
 
 static int show_counters(THD *, st_mysql_show_var *variable, void *, system_status_var *,
                          enum_var_type) {
   peregrine_counters now{};
-  /* Numbers that can't be had show as zeros. */
+  /* Shows zeros when the counters can't be read. */
   if (peregrine_engine_counters(engine, &now) != PEREGRINE_OK) now = peregrine_counters{};
   size_t n = 0;
   auto add = [&n](const char *name, ulonglong value) {
@@ -105,7 +105,7 @@ static int show_counters(THD *, st_mysql_show_var *variable, void *, system_stat
   for (const Counter &counter : kCounters) add(counter.name, counter.value(now));
   const uint64_t ended = now.lock_waits - MY_MIN(now.lock_waits, now.lock_waits_now);
   add("row_lock_time_avg", ended ? now.lock_wait_us / ended / 1000 : 0);
-  /* Its name until the next release. */
+  /* The old name of mini_page_reads, kept until the next release. */
   add("narrow_reads", now.mini_page_reads);
   variables[n] = {nullptr, nullptr, SHOW_UNDEF};
   variable->type = SHOW_ARRAY;

@@ -6,7 +6,7 @@
 
 namespace peregrine {
 
-/* Also called by threads of the engine, of which the server knows nothing. */
+/* Threads of the engine, of which the server knows nothing, call this, too. */
 static void write_to_error_log(uint32_t level, const char *text, size_t length) {
   const int shown = static_cast<int>(length);
   switch (level) {

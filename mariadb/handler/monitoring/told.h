@@ -1,16 +1,16 @@
 /* Copyright (C) The Peregrine developers. Licence: GPL version 2 (see mariadb/handler/LICENSE). */
 
-/* What the engine tells of where no statement gets an error for an answer. */
+/* Messages of the engine about events for which no statement gets an error. */
 
 #ifndef PEREGRINE_PLUGIN_TOLD_H
 #define PEREGRINE_PLUGIN_TOLD_H
 
 namespace peregrine {
 
-/* From now on it goes to the server's error log. */
+/* Sends the engine's messages to the server's error log from now on. */
 void listen_to_engine();
 
-/* No more of it does. */
+/* Stops that. */
 void end_listening();
 
 }  // namespace peregrine

@@ -6,8 +6,8 @@
 namespace peregrine {
 namespace {
 
-/* Whether the least value as stored is the least one to the server: not so of ENUM, whose names
-   count. */
+/* Returns whether the order of stored values is the server's order: not for ENUM, which the server
+   compares by names. */
 bool is_ordered(const Field *field) {
   switch (field->real_type()) {
     case MYSQL_TYPE_NEWDATE:
@@ -20,7 +20,7 @@ bool is_ordered(const Field *field) {
   }
 }
 
-/* How the engine works an aggregate function out; false where it can't. */
+/* Translates an aggregate function for the engine; false when the engine can't compute it. */
 bool translate(Item *item, peregrine_aggregate *out) {
   auto *sum = static_cast<Item_sum *>(item);
   Item *argument = sum->get_arg(0);
@@ -64,7 +64,7 @@ void make_decimal(longlong high, ulonglong low, my_decimal *out) {
 }
 
 int add_sum(Item_sum *item, const AggregateNumber &number) {
-  if (number.values == 0) return 0; /* NULL, as it begins */
+  if (number.values == 0) return 0; /* NULL, its initial value */
   my_decimal total;
   if (number.high == 0)
     int2my_decimal(E_DEC_FATAL_ERROR, static_cast<longlong>(number.low), true, &total);
@@ -112,7 +112,7 @@ int Aggregates::give(Item_sum *sum, RowHandler *handler, uint n) const {
   const uint kind = wanted_[n].kind;
   if (kind == PEREGRINE_AGGREGATE_MIN || kind == PEREGRINE_AGGREGATE_MAX) {
     const int error = handler->aggregate_value(n);
-    if (error == HA_ERR_END_OF_FILE) return 0; /* NULL, as it begins */
+    if (error == HA_ERR_END_OF_FILE) return 0; /* NULL, its initial value */
     if (error) return error;
     return sum->aggregator_add() ? HA_ERR_GENERIC : 0;
   }

@@ -1,7 +1,7 @@
 /* Copyright (C) The Peregrine developers. Licence: GPL version 2 (see mariadb/handler/LICENSE). */
 
-/* Which statements the engine runs itself: reads of one table by one key, and joins of two by a
-   clustered key, whose plan is beyond doubt. All others are the server's. */
+/* The statements that the engine runs itself: reads of one table by one key, and joins of two
+   tables by a clustered key, when their plan is beyond doubt. The server runs all others. */
 
 #include "pushdown/plan/join_plan.h"
 #include "tables/layout.h"
@@ -11,7 +11,8 @@
 namespace peregrine {
 namespace {
 
-/* Whether the statement does no more than choose rows of its tables, and perhaps aggregate them. */
+/* Returns whether the statement does nothing but choose rows of its tables, and perhaps aggregate
+   them. */
 bool is_plain(const THD *thd, SELECT_LEX *select) {
   const LEX *lex = thd->lex;
   if (lex->sql_command != SQLCOM_SELECT || lex->analyze_stmt || lex->limit_rows_examined ||
@@ -29,13 +30,14 @@ bool is_plain(const THD *thd, SELECT_LEX *select) {
   return limit.get_select_limit() != limit.get_offset_limit() && !limit.is_with_ties();
 }
 
-/* Whether the engine has the table to itself, and the statement reads it without locking rows. */
+/* Returns whether the engine alone provides the table, and the statement reads it without locking
+   rows. */
 bool readable(const TABLE *table) {
   return table->file->ht == hton && !table->part_info && !table->vfield && !table->versioned() &&
          static_cast<RowHandler *>(table->file)->reads_snapshots();
 }
 
-/* All conditions of an AND; false where one has a subquery. */
+/* Collects all conditions of an AND; false when one has a subquery. */
 bool add_conditions(const THD *thd, Item *condition, List<Item> *all) {
   if (condition->with_subquery()) return false;
   auto *parts =
@@ -48,7 +50,7 @@ bool add_conditions(const THD *thd, Item *condition, List<Item> *all) {
   return true;
 }
 
-/* The tables of a statement, and the conditions of which their rows must fulfil all. */
+/* The tables of a statement, and the conditions, all of which must hold. */
 struct Source {
   static constexpr uint kMost = 2;
   TABLE *tables[kMost];
@@ -56,11 +58,11 @@ struct Source {
   List<Item> conditions;
 };
 
-/* False where there are more tables, where one is not the engine's, or where the statement says how
-   it is to be read or that rows may lack a partner. */
+/* Returns false for more tables, for a table of another engine, and for a statement that has hints
+   for the plan or an outer join. */
 bool find_source(const THD *thd, const JOIN *join, Source *out) {
   for (const TABLE_LIST *each = join->tables_list; each; each = each->next_local) {
-    /* What JOIN … ON puts around its tables. */
+    /* The nest that JOIN … ON makes of its tables. */
     const TABLE_LIST *nest = each->embedding;
     if (nest && (nest->embedding || nest->outer_join || nest->on_expr || nest->sj_on_expr))
       return false;
@@ -74,7 +76,7 @@ bool find_source(const THD *thd, const JOIN *join, Source *out) {
   return out->count && (!join->conds || add_conditions(thd, join->conds, &out->conditions));
 }
 
-/* An aggregate function that depends on one column, or on none. */
+/* Returns whether an item is an aggregate function that depends on one column, or on none. */
 bool is_plain_aggregate(Item *item) {
   if (item->type() != Item::SUM_FUNC_ITEM) return false;
   auto *sum = static_cast<Item_sum *>(item);
@@ -92,7 +94,8 @@ bool is_plain_aggregate(Item *item) {
   return argument->type() == Item::FIELD_ITEM || argument->basic_const_item();
 }
 
-/* MIN and MAX of a key's columns: the server looks at the key's ends, and reads no more. */
+/* Returns whether an item is MIN or MAX of a key's column: the server then reads only the key's
+   ends. */
 bool is_end_of_key(Item *item) {
   auto *sum = static_cast<Item_sum *>(item);
   if (sum->sum_func() != Item_sum::MIN_FUNC && sum->sum_func() != Item_sum::MAX_FUNC) return false;
@@ -105,8 +108,8 @@ bool is_column(Item *item, const Field *field) {
   return item->type() == Item::FIELD_ITEM && static_cast<Item_field *>(item)->field == field;
 }
 
-/* The column of the table by whose values alone rows are grouped, if that is how they are grouped.
- */
+/* Returns the column of the table that alone groups the rows in ascending order; null for other
+   groupings. */
 Field *group_of(const ORDER *list, const TABLE *table) {
   Item *item = *list->item;
   if (list->next || list->direction == ORDER::ORDER_DESC || item->type() != Item::FIELD_ITEM)
@@ -115,7 +118,7 @@ Field *group_of(const ORDER *list, const TABLE *table) {
   return field->table == table && is_integer(field->real_type()) ? field : nullptr;
 }
 
-/* What a select list is made of. */
+/* The kind of a select list. */
 enum class Columns { kExpressions, kAggregates, kOther };
 
 Columns columns_of(SELECT_LEX *select, const Field *group) {
@@ -132,20 +135,19 @@ Columns columns_of(SELECT_LEX *select, const Field *group) {
     ends += is_end_of_key(item);
   }
   if (!plain && !group) return Columns::kExpressions;
-  /* What a key ends with the server finds at once, and where a key begins with the column that
-     groups, for each group. */
+  /* The server finds a key's ends at once. When a key begins with the grouping column, it finds
+     them at once for each group, too. */
   const bool quicker = ends == plain && (!group || !group->key_start.is_clear_all());
   return plain && plain + groups == select->item_list.elements && !quicker ? Columns::kAggregates
                                                                            : Columns::kOther;
 }
 
-/* Whether the groups come in the order that is asked for: ascending, which is how the engine has
-   them. */
+/* Returns whether the order asked for is the engine's order of groups: ascending. */
 bool is_in_order_of(const ORDER *order, const Field *group) {
   return !order->next && order->direction == ORDER::ORDER_ASC && is_column(*order->item, group);
 }
 
-/* Whether the rows of the range come in the order that is asked for. */
+/* Returns whether the rows of the range come in the order asked for. */
 bool is_in_order(const ORDER *order, const TABLE *table, const KeyRange &range) {
   if (!order || range.unique) return true;
   if (range.key == MAX_KEY) return false;
@@ -158,7 +160,7 @@ bool is_in_order(const ORDER *order, const TABLE *table, const KeyRange &range) 
     const auto is_of = [&](uint part) { return key.key_part[part].field == field; };
     uint part = 0;
     while (part < range.equal_parts && !is_of(part)) part++;
-    if (part < range.equal_parts) continue; /* of one value */
+    if (part < range.equal_parts) continue; /* the column has one value */
     constexpr uint16 kOther = HA_PART_KEY_SEG | HA_REVERSE_SORT | HA_BLOB_PART;
     if (next == key.user_defined_key_parts || !is_of(next) ||
         key.key_part[next].key_part_flag & kOther)
@@ -168,7 +170,8 @@ bool is_in_order(const ORDER *order, const TABLE *table, const KeyRange &range) 
   return true;
 }
 
-/* EXPLAIN says no more than PUSHED SELECT of what the server does not run. */
+/* For a statement that the server does not run, EXPLAIN says only PUSHED SELECT. The note adds the
+   plan. */
 void explain(THD *thd, const TABLE *table, const KeyRange &range, bool aggregates, bool inside) {
   const char *how = range.test_count && range.group ? ", tested, grouped and aggregated in pages"
                     : range.group                   ? ", grouped and aggregated in pages"
@@ -211,8 +214,8 @@ select_handler *push_range(THD *thd, SELECT_LEX *select, Source *source) {
   const Columns columns = columns_of(select, range.group);
   if (columns == Columns::kOther) return nullptr;
   const bool aggregates = columns == Columns::kAggregates;
-  /* An aggregate that only the order has: the server has forgotten the order, since one row comes
-     of all. */
+  /* Only the ORDER BY has an aggregate: the server has dropped the order, since the result is one
+     row. */
   if (!aggregates && select->join->implicit_grouping) return nullptr;
   const ORDER *order = select->join->order;
   if (aggregates && order && !(range.group && is_in_order_of(order, range.group))) return nullptr;
@@ -226,7 +229,8 @@ select_handler *push_range(THD *thd, SELECT_LEX *select, Source *source) {
   if (whole && !table->covering_keys.is_clear_all())
     range.key = find_shortest_key(table, &table->covering_keys);
   Aggregates inside;
-  /* What is put into a variable may not fit, and what is said of that names a row. */
+  /* A value may not fit the variable that it is assigned to, and the warning about that names a
+     row. */
   const bool counts = thd->lex->result && !range.unique && !range.test_count && !range.group;
   if (aggregates &&
       !inside.find(select->item_list, static_cast<RowHandler *>(table->file), range, counts) &&
@@ -248,13 +252,13 @@ select_handler *push_join(THD *thd, SELECT_LEX *select, Source *source) {
   const bool limited = select->master_unit()->lim.get_select_limit() != HA_POS_ERROR;
   JoinPlan plan;
   if (!find_join(thd, source->conditions, source->tables, limited, &plan)) return nullptr;
-  /* What is known to be one row the server reads before it runs the statement, and judges it
-     several times. */
+  /* The server reads a row that is known to be the only one before it runs the statement, and
+     evaluates its conditions several times. */
   if (plan.range.unique && !plan.is_quiet) return nullptr;
-  /* Conditions of many rows are evaluated before the select list of the first of them. */
+  /* The join evaluates conditions of many rows before the select list of the first of them. */
   if ((select->uncacheable & UNCACHEABLE_SIDEEFFECT) && !plan.outer_is_quiet) return nullptr;
   if (!is_in_order(join->order, plan.outer, plan.range)) {
-    /* All rows can be read in the order of the clustered key, too. */
+    /* A full scan can also follow the clustered key. */
     if (!plan.range.is_whole()) return nullptr;
     plan.range.key = plan.outer->s->primary_key;
     if (!is_in_order(join->order, plan.outer, plan.range)) return nullptr;
@@ -267,7 +271,7 @@ select_handler *push_join(THD *thd, SELECT_LEX *select, Source *source) {
 
 select_handler *push_select(THD *thd, SELECT_LEX *select) {
   if (!pushes_down(thd) || !is_plain(thd, select)) return nullptr;
-  /* A cursor is asked for its columns alone. */
+  /* A cursor only needs the columns' definitions. */
   if (select->join->result && select->join->result->view_structure_only()) return nullptr;
   Source source;
   if (!find_source(thd, select->join, &source)) return nullptr;

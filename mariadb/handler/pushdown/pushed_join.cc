@@ -7,7 +7,7 @@
 namespace peregrine {
 namespace {
 
-/* Whether all conditions hold of the rows that the columns stand on. */
+/* Returns whether all conditions hold for the rows that the fields point to. */
 bool hold(List<Item> &conditions) {
   List_iterator_fast<Item> each(conditions);
   while (Item *condition = each++)
@@ -31,7 +31,7 @@ void PushedJoin::restore() {
   inner_columns_.restore();
 }
 
-/* From here on rows are read as far as it takes to pass them over. */
+/* Reads only the columns that skipped rows need from here on. */
 bool PushedJoin::start_skipping() {
   if (outer_skipped_.begin(thd, plan_.outer) || inner_skipped_.begin(thd, plan_.inner)) return true;
   outer_skipped_.add(plan_.outer_conditions);
@@ -77,8 +77,8 @@ int PushedJoin::init_scan() {
   return 0;
 }
 
-/* Reads the next rows of the outer table; `wanted`: pairs that will be wanted at most, or that are
-   to be passed over. */
+/* Reads the next rows of the outer table; `wanted`: the most pairs that will be wanted, or that
+   must be skipped. */
 int PushedJoin::read_outer(ha_rows wanted) {
   if (!begun_) {
     if (int error = handler_->first_of_range(plan_.range)) return error;
@@ -87,8 +87,8 @@ int PushedJoin::read_outer(ha_rows wanted) {
     outer_rows_.fill(1, false);
   } else {
     if (plan_.range.unique || outer_rows_.is_last()) return HA_ERR_END_OF_FILE;
-    /* Each pair takes a row at least, and it may be one of many: rows behind a LIMIT may be read,
-       but nobody may see that. */
+    /* Each pair needs at least one outer row, and perhaps many. The join may read rows behind a
+       LIMIT, if that has no visible effect. */
     ha_rows rows = reads_ahead_ ? std::max<ha_rows>(2 * size_, wanted) : wanted;
     if (offset_) rows = std::min(rows, offset_);
     size_ = static_cast<uint>(std::min<ha_rows>(most_, rows));
@@ -99,7 +99,7 @@ int PushedJoin::read_outer(ha_rows wanted) {
   return 0;
 }
 
-/* The key that the present row of the outer table leads to; false where a value is NULL. */
+/* Writes the key that the present row of the outer table leads to; false when a value is NULL. */
 bool PushedJoin::put_key(uchar *image) const {
   for (uint part = 0; part < key().user_defined_key_parts; part++) {
     const Field *value = plan_.key_values[part];
@@ -110,14 +110,15 @@ bool PushedJoin::put_key(uchar *image) const {
   return true;
 }
 
-/* Whether the present row of the outer table, which is number `at` of the batch, is looked up. */
+/* Returns whether the present row of the outer table, which has number `at` in the batch, is looked
+   up. */
 bool PushedJoin::is_wanted(uint at) {
   return hold(plan_.outer_conditions) && put_key(keys_ + at * key().key_length);
 }
 
-/* Judges rows of the outer table, and reads those of the inner one that they lead to. The first row
-   has its turn. If another has something to say, it and those behind it wait for theirs: it comes
-   after what is said of the rows before. */
+/* Evaluates the conditions of outer rows, and reads the inner rows that they lead to. The first row
+   may cause warnings. When the evaluation of a later row causes one, that row and those behind it
+   wait for a later call, so that warnings come in the order of rows. */
 int PushedJoin::look_up() {
   const uint from = judged_;
   memset(found_, 0, outer_rows_.count());
@@ -143,10 +144,9 @@ int PushedJoin::look_up() {
   return 0;
 }
 
-/* Goes to the next pair of rows that the statement is about; `wanted`: how many of them, at most,
-   will be wanted, or passed over, with this one. The rows that warnings name are counted as the
-   server counts them: from 1 on at each look-up, and one more for each row that it is done with,
-   which is two for a pair. */
+/* Goes to the next pair of rows in the result; `wanted`: the most pairs, including this one, that
+   will be wanted or skipped. Warnings number rows as the server counts them: from 1 on at each
+   look-up, and one more for each row that is finished, two for a pair. */
 int PushedJoin::next_pair(ha_rows wanted) {
   Diagnostics_area *area = thd->get_stmt_da();
   constexpr int kBehindPair = 1 + 2;

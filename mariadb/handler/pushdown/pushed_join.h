@@ -1,7 +1,8 @@
 /* Copyright (C) The Peregrine developers. Licence: GPL version 2 (see mariadb/handler/LICENSE). */
 
-/* A SELECT from two tables that the engine runs itself: many rows of the one are looked up in the
-   clustered key of the other together, so that the waits for them overlap (batched key access). */
+/* A SELECT from two tables that the engine runs itself. It looks up many rows of one table together
+   in the clustered key of the other, so that the waits for their pages overlap (batched key
+   access). */
 
 #ifndef PEREGRINE_PUSHED_JOIN_H
 #define PEREGRINE_PUSHED_JOIN_H
@@ -32,33 +33,33 @@ class PushedJoin final : public PushedSelect {
   bool is_wanted(uint at);
   int look_up();
   bool put_key(uchar *image) const;
-  /* By which rows of the inner table are looked up. */
+  /* The key in which rows of the inner table are looked up. */
   const KEY &key() const { return plan_.inner->key_info[plan_.inner->s->primary_key]; }
 
   JoinPlan plan_;
   RowHandler *const inner_;
-  /* Whether rows may be read, and judged, that the statement does not come to: at SERIALIZABLE they
-     would be locked. */
+  /* Whether the join may read and evaluate rows that the statement may not reach: at SERIALIZABLE
+     they would be locked. */
   const bool reads_ahead_;
   bool begun_ = false;
-  /* Rows of the outer table, and at the same places those of the inner one. */
+  /* Rows of the outer table, and at the same places those of the inner table. */
   RowBatch outer_rows_;
   RowBatch inner_rows_;
   ReadColumns outer_columns_;
   ReadColumns inner_columns_;
-  /* Those of rows that are passed over. */
+  /* The columns of rows that OFFSET skips. */
   ReadColumns outer_skipped_;
   ReadColumns inner_skipped_;
-  /* The keys of the batch's rows, which of them are looked up, and which were found. */
+  /* For each row of the batch: its key, whether it is looked up, and whether its row was found. */
   uchar *keys_ = nullptr;
   uchar *wanted_ = nullptr;
   uchar *found_ = nullptr;
   uint most_ = 0;
-  /* Rows of the present batch. */
+  /* Number of rows in the present batch. */
   uint size_ = 1;
-  /* Rows of the present batch that have been judged, and looked up. */
+  /* Number of rows in the present batch that were evaluated and looked up. */
   uint judged_ = 0;
-  /* Whether the last pair is not counted yet: what its select list says is said of it. */
+  /* Whether the last pair is not counted yet: warnings of its select list name it. */
   bool uncounted_ = false;
 };
 

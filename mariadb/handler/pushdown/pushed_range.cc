@@ -19,8 +19,8 @@ void PushedRange::restore() {
 int PushedRange::init_scan() {
   begun_ = false;
   count_plan(range_);
-  /* The columns of the select list only: what else the statement names is in its condition, which
-     the range decides, and in its order, which the key has. */
+  /* Only the columns of the select list are read. All other columns are in the condition, which the
+     range decides, and in the order, which the key has. */
   if (columns_.begin(thd, handler_->get_table())) return HA_ERR_OUT_OF_MEM;
   columns_.add(select->item_list);
   if (!aggregates_) return 0;
@@ -35,12 +35,12 @@ int PushedRange::init_scan() {
   return 0;
 }
 
-/* The server has counted the first one. */
+/* The server has counted the first row. */
 inline void PushedRange::count_row() {
   if (rows_read_++) thd->get_stmt_da()->inc_current_row_for_warning();
 }
 
-/* Goes to the next row of the range; `more`: how many will be wanted behind it. */
+/* Goes to the next row of the range; `more`: the number of rows wanted after it. */
 int PushedRange::read(ha_rows more) {
   if (!batch_.next()) {
     if (!begun_) {
@@ -69,8 +69,8 @@ int PushedRange::skip(ha_rows rows) {
   return 0;
 }
 
-/* Warnings of the one row that comes of all name the row behind the last one, as the server has
-   it. */
+/* Computes the one row of the aggregates. Its warnings name the row after the last one, as in the
+   server. */
 int PushedRange::aggregate() {
   Diagnostics_area *area = thd->get_stmt_da();
   if (!inside_.empty()) {
@@ -109,7 +109,7 @@ int PushedRange::next_group() {
 
 int PushedRange::next_row() {
   if (unlikely(!rows_left_)) return HA_ERR_END_OF_FILE;
-  /* Most rows come this way: none of an offset, an aggregate or a group. */
+  /* The path of most rows: with no offset, aggregate or group. */
   if (likely(batch_.next())) {
     count_row();
     rows_left_--;
@@ -122,7 +122,7 @@ int PushedRange::next_row() {
   if (aggregates_) {
     rows_left_ = 0;
     if (int error = aggregate()) return error;
-    /* One row, which an offset skips. */
+    /* The result has one row, which an offset skips. */
     rows_found_ = 1;
     if (offset_) return HA_ERR_END_OF_FILE;
   } else {

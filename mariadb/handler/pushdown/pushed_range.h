@@ -15,11 +15,12 @@
 
 namespace peregrine {
 
-/* Reads the rows of a range, or aggregates them: by the server's own functions, or inside. */
+/* Reads the rows of a range, or aggregates them: with the server's own functions, or inside the
+   engine. */
 class PushedRange final : public PushedSelect {
  public:
-  /* `aggregates`: the select list is aggregate functions of columns, and the column that groups, if
-     one does; `inside`, where not empty: they are worked out without a row given. */
+  /* `aggregates`: the select list has aggregate functions of columns, and perhaps the column that
+     groups. `inside`: when not empty, the engine computes them and returns no rows. */
   PushedRange(THD *thd, SELECT_LEX *select, TABLE *table, const KeyRange &range, bool aggregates,
               const Aggregates &inside);
   ~PushedRange() override { restore(); }

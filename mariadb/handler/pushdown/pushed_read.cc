@@ -1,7 +1,7 @@
 /* Copyright (C) The Peregrine developers. Licence: GPL version 2 (see mariadb/handler/LICENSE). */
 
-/* Reading and aggregating the rows of a range of a key for a statement that the engine runs itself.
-   The calls are counted as the server counts its own. */
+/* Reading and aggregating the rows of a key range for a statement that the engine runs itself. The
+   calls are counted like the server's own. */
 
 #include "row_handler.h"
 #include "errors.h"
@@ -11,12 +11,12 @@
 
 namespace peregrine {
 
-/* How many of so many rows are marked with 1, and not with 0. */
+/* Returns the number of marks with value 1; the others are 0. */
 static ha_rows count_of(const uchar *marks, uint rows) {
   return std::accumulate(marks, marks + rows, ha_rows{0});
 }
 
-/* Notes that rows have been read by a key; MAX_KEY: by none. */
+/* Counts rows read by a key; MAX_KEY: without a key. */
 void RowHandler::count_rows(uint key, ha_rows rows) {
   rows_read += rows;
   index_rows_read[key] += rows;
@@ -65,8 +65,8 @@ int RowHandler::next_rows_of_range(const KeyRange &range, RowBatch *batch, ha_ro
   return finish(code, HA_ERR_END_OF_FILE);
 }
 
-/* The rows of the clustered key's values, each into the record at its place; `wanted` says which,
-   and afterwards which there are. */
+/* Reads the rows of clustered key values, each into the record at its place. `wanted` selects the
+   rows, and afterwards tells which exist. */
 int RowHandler::rows_of_keys(const uchar *keys, uint key_length, RowBatch *batch, uint rows,
                              uchar *wanted) {
   peregrine_session *session;
@@ -80,8 +80,7 @@ int RowHandler::rows_of_keys(const uchar *keys, uint key_length, RowBatch *batch
   return finish(code, HA_ERR_END_OF_FILE);
 }
 
-/* What the rows of the next aggregates are tested for and grouped by: the engine forgets it with
-   these. */
+/* Sets the tests and the group of the next aggregates; the engine forgets them after these. */
 int RowHandler::prepare_rows(const KeyRange &range) {
   int code = PEREGRINE_OK;
   if (range.test_count) code = peregrine_set_tests(handle_, range.tests, range.test_count);
@@ -106,7 +105,8 @@ int RowHandler::aggregate_range(const KeyRange &range, const peregrine_aggregate
                  : peregrine_set_end(handle_, range.high, range.high_parts, range.high_inclusive);
   if (likely(code == PEREGRINE_OK)) code = prepare_rows(range);
   if (unlikely(code != PEREGRINE_OK)) return server_error(code, ha_thd());
-  /* This may take long, and a KILL may have reached another session of the thread's alone. */
+  /* The aggregates may take long, and a KILL may have reached only another session of the
+     thread. */
   if (unlikely(table->in_use->killed != NOT_KILLED)) peregrine_session_kill(session);
   table->in_use->status_var.ha_read_key_count++;
   return finish(peregrine_aggregate_range(handle_, session, range.low, range.low_parts,
@@ -118,12 +118,12 @@ int RowHandler::aggregate_number(uint n, AggregateNumber *out) {
   return finish(peregrine_aggregate_number(handle_, n, &out->high, &out->low, &out->values), 0);
 }
 
-/* The next group's value into its column of the table's record. */
+/* Goes to the next group, and writes its value into its column of the table's record. */
 int RowHandler::next_group() {
   return finish(peregrine_next_group(handle_, table->record[0]), HA_ERR_END_OF_FILE);
 }
 
-/* MIN or MAX into its column of the table's record. */
+/* Writes MIN or MAX into its column of the table's record. */
 int RowHandler::aggregate_value(uint n) {
   return finish(peregrine_aggregate_value(handle_, n, table->record[0]), HA_ERR_END_OF_FILE);
 }

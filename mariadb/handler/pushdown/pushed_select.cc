@@ -12,7 +12,7 @@ PushedSelect::PushedSelect(THD *thd, SELECT_LEX *select, RowHandler *handler)
   rows_left_ = limit.get_select_limit() - offset_;
 }
 
-/* No temporary table stands between: what is sent is the select list. */
+/* There is no temporary table: the select list itself is sent. */
 bool PushedSelect::prepare() {
   List_iterator_fast<Item> each(select->item_list);
   while (Item *item = each++)
@@ -40,7 +40,7 @@ void PushedSelect::count_plan(const KeyRange &range) const {
 }
 
 void PushedSelect::print_error(int error, myf flags) {
-  /* The statement was killed, which is told already. */
+  /* The statement was killed, which has been reported already. */
   if (thd->is_error()) return;
   handler_->print_error(error, flags);
 }

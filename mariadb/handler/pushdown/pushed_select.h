@@ -12,33 +12,34 @@
 
 namespace peregrine {
 
-/* Gives the server the select list as it stands: its expressions read the rows from the tables'
+/* Gives the select list to the server as it is: its expressions read the rows from the tables'
    records. */
 class PushedSelect : public select_handler {
  public:
-  /* `handler`: of a table of the statement's, which tells of errors. */
+  /* `handler`: of a table of the statement; it reports errors. */
   PushedSelect(THD *thd, SELECT_LEX *select, RowHandler *handler);
 
   bool prepare() override;
 
  protected:
   int end_scan() override;
-  /* Leaves the tables as the server had them. */
+  /* Restores the state of the tables before the statement. */
   virtual void restore() = 0;
   void print_error(int error, myf flags) override;
-  /* Counts the statement by how it reads its first table, as the server does. */
+  /* Counts the statement by the access path of its first table, as the server does. */
   void count_plan(const KeyRange &range) const;
 
   RowHandler *const handler_;
-  /* Rows that are passed over, and rows that are still to be sent. */
+  /* Number of rows to skip, and of rows still to be sent. */
   ha_rows offset_;
   ha_rows rows_left_;
   ha_rows rows_read_ = 0;
-  /* As FOUND_ROWS() tells. */
+  /* The value of FOUND_ROWS(). */
   ha_rows rows_found_ = 0;
 };
 
-/* What the server asks for each SELECT: one that runs it, or null, and the server does. */
+/* The server calls this for each SELECT. Returns the handler that runs it; null: the server runs
+   it. */
 select_handler *push_select(THD *thd, SELECT_LEX *select);
 
 }  // namespace peregrine

@@ -25,7 +25,7 @@ void RowBatch::prepare(THD *thd, TABLE *table, ha_rows rows) {
   const uint columns = bitmap_bits_set(table->read_set);
   fields_ = static_cast<Field **>(thd->alloc((columns + 1) * sizeof(Field *)));
   records_ = static_cast<uchar *>(thd->alloc(most * length_));
-  if (!fields_ || !records_) return; /* row by row, then */
+  if (!fields_ || !records_) return; /* then the rows are read one by one */
   Field **to = fields_;
   for (Field **field = table->field; *field; field++)
     if (bitmap_is_set(table->read_set, (*field)->field_index)) *to++ = *field;

@@ -9,15 +9,15 @@
 
 namespace peregrine {
 
-/* A few records like the table's own. The columns of the table that are read are moved from one
-   record to the next, so that items find each row without a copy of it. */
+/* A few records in the format of the table's own. To give the items each row without a copy, the
+   batch moves the table's fields from one record to the next. */
 class RowBatch {
  public:
-  /* Whether there can be room for two of the table's rows. */
+  /* Returns whether two of the table's rows can fit. */
   static bool has_room_for(const TABLE *table);
-  /* Makes room for as many of `rows` as are read together, in the memory of the statement. Without
-     room for two there is none: a row with blobs, whose bytes are good until the next one is read,
-     or a long one. */
+  /* Allocates records for at most `rows` rows from the memory of the statement. Allocates none if
+     not even two fit: for a long row, or for one with blobs, whose bytes stay valid only until the
+     next row is read. */
   void prepare(THD *thd, TABLE *table, ha_rows rows);
   bool has_room() const { return most_ != 0; }
   uint most() const { return most_; }
@@ -25,14 +25,14 @@ class RowBatch {
   uint length() const { return length_; }
 
   uint count() const { return count_; }
-  /* Which row next() goes to, from 0 on. */
+  /* The number of the row that next() goes to, from 0 on. */
   uint next_row() const { return at_; }
 
-  /* The records have been filled: so many rows; `last`: none come behind them. The columns are
-     moved by next(). */
+  /* Tells that the records hold `rows` rows; `last`: no rows come after them. next() moves the
+     fields. */
   void fill(uint rows, bool last);
   bool is_last() const { return last_; }
-  /* Moves the columns to the next row; false where there is none. */
+  /* Moves the fields to the next row; false when there is none. */
   bool next() {
     if (at_ == count_) return false;
     at_++;
@@ -40,9 +40,9 @@ class RowBatch {
     to_next_ = length_;
     return true;
   }
-  /* The next row is that one, from 0 on. */
+  /* Makes `row` the row that next() goes to, from 0 on. */
   void go_to(uint row);
-  /* Moves the columns back to the table's own record. */
+  /* Moves the fields back to the table's own record. */
   void restore();
 
  private:
@@ -53,15 +53,15 @@ class RowBatch {
 
   TABLE *table_ = nullptr;
   uchar *records_ = nullptr;
-  /* The columns that are read, and a null behind them. */
+  /* The fields that are read, and a null behind them. */
   Field **fields_ = nullptr;
-  /* Of a record, in bytes. */
+  /* Length of a record in bytes. */
   uint length_ = 0;
   uint most_ = 0;
   uint count_ = 0;
   uint at_ = 0;
   bool last_ = false;
-  /* How far the columns are from the table's own record, and from the next row. */
+  /* The distance of the fields from the table's own record, and to the next row. */
   my_ptrdiff_t moved_ = 0;
   my_ptrdiff_t to_next_ = 0;
 };

@@ -11,7 +11,7 @@ namespace peregrine {
 
 namespace {
 
-/* Parts of the engine's number of a collation. */
+/* Fields of the engine's number of a collation. */
 constexpr uint32_t kNumberBits = 16;
 constexpr uint32_t kNumberMask = (1u << kNumberBits) - 1;
 constexpr uint32_t kCharactersMask = 0x7FFF;
@@ -31,22 +31,22 @@ enum class Form {
   kTable, /* each byte has a weight of a byte */
   kBig5,  /* single bytes have a weight of a byte, pairs of bytes are their own weights */
   kUnits, /* weights from the server's function, in units of one size, at some levels */
-  kWidth  /* weights from the server's function, filled up to the column's width */
+  kWidth  /* weights from the server's function, padded to the column's width */
 };
 
-/* How sort keys of a collation are made. */
+/* How sort keys of a collation are computed. */
 struct Weights {
   CHARSET_INFO *charset;
   Form form;
   bool pads;
-  bool is_thai; /* tone marks are compared last, behind spaces at the end */
+  bool is_thai; /* tone marks are compared last, after spaces at the end */
   uint levels;
   uint unit;
   uint level_flags[kMaxLevels];
   uchar space[kMaxLevels][kMaxUnit];
 };
 
-/* Writes what fits, counts what is needed. */
+/* Writes the bytes that fit, and counts the bytes needed. */
 class Output {
  public:
   Output(uchar *to, size_t capacity) : to_(to), capacity_(capacity) {}
@@ -91,12 +91,12 @@ void end_run(Output &out, size_t spaces, int next) {
   }
 }
 
-/* Weights of a collation that pads. */
+/* Writes the weights of a collation that pads. */
 void write_padded(Output &out, const uchar *weights, size_t length, uint unit, const uchar *space) {
   const uchar *end = weights + length - length % unit;
   const uchar *at = weights;
   while (at < end) {
-    /* Everything up to the next space at once. */
+    /* Writes everything up to the next space at once. */
     const uchar *run = at;
     while (run < end && memcmp(run, space, unit) != 0) run += unit;
     out.bytes(at, static_cast<size_t>(run - at));
@@ -111,7 +111,7 @@ void write_padded(Output &out, const uchar *weights, size_t length, uint unit, c
   end_run(out, 0, 0);
 }
 
-/* Weights of a collation that does not pad. */
+/* Writes the weights of a collation that does not pad. */
 void write_unpadded(Output &out, const uchar *weights, size_t length, uint unit) {
   static const uchar zeros[kMaxUnit] = {0, 0, 0, 0};
   for (size_t i = 0; i + unit <= length; i += unit) {
@@ -128,7 +128,7 @@ size_t transform(CHARSET_INFO *charset, uchar *to, size_t capacity, const uchar 
                                  flags);
 }
 
-/* Whether every byte has a weight of its own, that of the collation's table. */
+/* Returns whether every byte has one weight, that of the collation's table. */
 bool is_table(CHARSET_INFO *charset) {
   if (charset->mbmaxlen != 1 || !charset->sort_order ||
       charset->levels_for_order != MY_CS_COLL_LEVELS_S1)
@@ -153,7 +153,7 @@ bool is_of_units(Weights &w) {
     if (w.levels == kMaxLevels) return false;
     w.level_flags[w.levels++] = MY_STRXFRM_LEVEL1 << bit;
   }
-  /* The only level need not be named, and some functions do not know its name. */
+  /* A single level need not be named, and some functions do not know its name. */
   if (w.levels == 1) w.level_flags[0] = 0;
   if (w.levels == 0) return false;
   for (uint level = 0; level < w.levels; level++) {
@@ -179,7 +179,7 @@ std::unique_ptr<Weights> find_weights(CHARSET_INFO *charset) {
   w->levels = 1;
   w->unit = 1;
   w->space[0][0] = ' ';
-  /* Compared by code, while the server's weights of rare characters are all the same. */
+  /* Compared by code, because the server gives all rare characters the same weight. */
   const bool is_big5 =
       charset->sort_order && strncmp(charset->coll_name.str, "big5_chinese", 12) == 0;
   if ((charset->state & MY_CS_BINSORT) && charset->mbminlen == 1 &&
@@ -208,7 +208,7 @@ const Weights *weights_of(uint32_t collation) {
   CHARSET_INFO *charset = get_charset(collation & kNumberMask, MYF(0));
   if (!charset) return nullptr;
   std::unique_ptr<Weights> made = find_weights(charset);
-  /* Whoever comes first wins; the numbers of collations are few and stay. */
+  /* The first thread to set the weights wins. They are never freed: collations are few. */
   if (made && place.compare_exchange_strong(found, made.get())) return made.release();
   return found;
 }
@@ -228,7 +228,7 @@ class Buffer {
   bool failed_;
 };
 
-/* No character has more weights than this for each of its bytes. */
+/* The most weights of a character for each of its bytes. */
 constexpr size_t kWeightsPerByte = 8;
 
 }  // namespace
@@ -245,11 +245,11 @@ uint32_t engine_collation(CHARSET_INFO *charset, size_t characters, bool padded)
 uint32_t longest_sort_key(uint32_t collation, size_t characters) {
   const Weights *w = weights_of(collation);
   if (!w) return UINT32_MAX;
-  /* The server's own bound for what its function writes. */
+  /* The server's own bound for the output of its function. */
   size_t longest = w->charset->strnxfrmlen(characters * w->charset->mbmaxlen);
   if (w->form != Form::kWidth) {
-    /* Weights are as many at each level. A byte more for each where it is zero, or where it is a
-       space with another character behind it; then the end; then the number of characters. */
+    /* Each level has the same number of weights. An extra byte follows each weight that is zero, or
+       that is a space before another character. Then come the end, and the number of characters. */
     if (w->form != Form::kUnits) longest = characters * w->charset->mbmaxlen;
     longest += longest / w->unit + w->levels * (w->unit + 1) + 2;
   }

@@ -3,10 +3,10 @@
 /* Sort keys of strings: byte strings whose memcmp order is a collation's order.
 
    A collation compares strings by weights: units of one size (a byte for 8-bit character sets,
-   two for most of Unicode), at one or more levels. Most collations also find a string equal to
-   itself with spaces at its end (PAD SPACE). Engine keys must end themselves, because other key
-   parts follow, and should be short, so the weights are not filled up to the column's width.
-   Instead, after every run of spaces one byte says what comes next:
+   two for most of Unicode), at one or more levels. For most collations a string also equals itself
+   with spaces at its end (PAD SPACE). Other key parts follow a string in the engine's keys, so a
+   sort key must mark its own end. It should be short, so the weights are not padded to the column's
+   width. Instead, after every run of spaces one byte says what comes next:
 
      a unit less than a space, after n spaces       n                     (n up to 100)
                                                     101, n in 2 bytes     (n above 100)
@@ -14,17 +14,17 @@
      a unit greater than a space, after n spaces    154, 65535 - n in 2 bytes
                                                     255 - n
 
-   before which stands one space's weight for the run; every string ends with such a run, be it of
-   no spaces. Runs thus order as the infinite spaces of PAD SPACE do.
+   One space's weight for the whole run precedes that byte. Every string ends with such a run, even
+   of no spaces. Runs thus have the order of the infinite spaces of PAD SPACE.
 
-   Collations without padding: a unit of zeros is followed by the byte 1, and a unit of zeros and a
-   byte 0 end the string.
+   Collations without padding: the byte 1 follows a unit of zeros; a unit of zeros and a byte 0 end
+   the string.
 
-   Several levels follow one another, each ended by itself; those above the first always pad. CHAR
-   columns of collations without padding are compared as if filled up with spaces to the same number
-   of characters. So their keys pad, and then say how many weights there are more, or fewer, than
-   characters (2 bytes): that many the string filled up is longer. Collations whose weights are of
-   neither kind are filled up to the width of the column by the server's own function. */
+   The levels follow one another, each with its own end; levels above the first always pad. CHAR
+   columns of collations without padding compare as if padded with spaces to the same number of
+   characters. So their keys pad, and then 2 bytes give the number of weights less the number of
+   characters: a padded string is longer by that many weights. For collations whose weights have
+   neither form, the server's own function pads the weights to the column's width. */
 
 #ifndef PEREGRINE_COLLATION_H
 #define PEREGRINE_COLLATION_H
@@ -33,13 +33,13 @@
 
 namespace peregrine {
 
-/* The number by which the engine knows the collation of a column of so many characters. `padded`:
-   the column is CHAR, whose values are compared as if filled up with spaces even in collations
-   that do not pad. */
+/* Returns the engine's number of the collation of a column with so many characters. `padded`: the
+   column is CHAR, whose values compare as if padded with spaces even in collations that do not
+   pad. */
 uint32_t engine_collation(CHARSET_INFO *charset, size_t characters, bool padded);
 
-/* The most bytes that a sort key of so many characters may have, but for rare characters that
-   count as several. */
+/* Returns the most bytes of a sort key of so many characters, except for rare characters that count
+   as several. */
 uint32_t longest_sort_key(uint32_t collation, size_t characters);
 
 /* See peregrine_sort_key in peregrine.h. */

@@ -1,6 +1,7 @@
 /* Copyright (C) The Peregrine developers. Licence: GPL version 2 (see mariadb/handler/LICENSE). */
 
-/* Creating, dropping, renaming and truncating tables; what cannot be created is refused by name. */
+/* Creating, dropping, renaming and truncating tables. An unsupported part of a definition is
+   refused by name. */
 
 #include "row_handler.h"
 #include "errors.h"
@@ -14,7 +15,8 @@
 
 namespace peregrine {
 
-/* How the server's names of copies begin, or end where they are of partitions. */
+/* The server's names of copies begin with kCopyPrefix; those of partitions end with
+   kPartitionCopyEnding. */
 static constexpr const char *kCopyPrefix = tmp_file_prefix "-alter-";
 static constexpr const char *kPartitionCopyEnding = "#TMP#";
 
@@ -28,7 +30,8 @@ static int refuse(const char *option) {
   return HA_ERR_UNSUPPORTED;
 }
 
-/* What the statement asks for and the engine does not have; 0 when nothing. */
+/* Refuses what the statement asks for and the engine does not have; returns 0 when there is nothing
+   to refuse. */
 static int refuse_unsupported(THD *thd, const HA_CREATE_INFO *info) {
   if (info->data_file_name) return refuse("DATA DIRECTORY");
   if (info->index_file_name) return refuse("INDEX DIRECTORY");
@@ -47,7 +50,7 @@ static int refuse_unsupported(THD *thd, const HA_CREATE_INFO *info) {
   return 0;
 }
 
-/* Whether a UNIQUE key could be the primary key, if it stood first. */
+/* Returns whether a UNIQUE key could be the primary key, if it came first. */
 static bool could_be_primary(const KEY &key) {
   if (!(key.flags & HA_NOSAME) || key.algorithm == HA_KEY_ALG_LONG_HASH) return false;
   for (uint p = 0; p < key.user_defined_key_parts; p++) {
@@ -56,9 +59,9 @@ static bool could_be_primary(const KEY &key) {
   return true;
 }
 
-/* Whether the server gives a partitioned table another primary key when it next sorts the keys:
-   UNIQUE keys without NULL come first. It sorts them in any ALTER of single partitions, and keeps
-   the other partitions, whose rows stand in the old order. */
+/* Returns whether the server gives a partitioned table another primary key when it next sorts the
+   keys: it puts UNIQUE keys without NULL first. It sorts them in any ALTER of single partitions,
+   and keeps the other partitions, whose rows are stored in the old order. */
 static bool primary_key_may_change(const TABLE *table) {
   if (!table->part_info || table->s->primary_key < MAX_KEY) return false;
   for (uint k = 0; k < table->s->keys; k++) {
@@ -67,8 +70,8 @@ static bool primary_key_may_change(const TABLE *table) {
   return false;
 }
 
-/* Whether a partition has a LOCKING of its own. Opening a partition the server tells of the table's
-   alone. */
+/* Returns whether a partition has a LOCKING of its own. When it opens a partition, the server
+   passes only the table's options. */
 static bool locks_by_partition(partition_info *partitions) {
   if (!partitions) return false;
   List_iterator<partition_element> each(partitions->partitions);
@@ -112,8 +115,9 @@ int RowHandler::delete_table(const char *name) {
   return peregrine::drop_table(current_thd, name);
 }
 
-/* Whether the server calls a table so that it has just filled with another's rows, to take its
-   place: that of ALTER TABLE, or of an ALTER of partitions. */
+/* Returns whether the server's name is that of a copy, which the server has just filled with
+   another table's rows and which will replace that table: a copy of ALTER TABLE, or of an ALTER of
+   partitions. */
 static bool is_copy(const std::string &name) {
   const size_t slash = name.rfind('/');
   if (name.compare(slash + 1, strlen(kCopyPrefix), kCopyPrefix) == 0) return true;
@@ -128,8 +132,8 @@ int RowHandler::rename_table(const char *from, const char *to) {
   return report_error(code, current_thd, from);
 }
 
-/* A table that can't be opened. It stays closed here: the server opens it for the next statement.
- */
+/* Truncates a table that can't be opened. It stays closed here: the server opens it for the next
+   statement. */
 int RowHandler::truncate_damaged() {
   const std::string name = table_name(damaged_name_.c_str());
   return finish(peregrine_table_truncate_damaged(engine, name.data(), name.size()), 0);
@@ -137,32 +141,32 @@ int RowHandler::truncate_damaged() {
 
 int RowHandler::truncate() {
   if (unlikely(!share_)) return truncate_damaged();
-  /* All partitions or none. */
+  /* All partitions are truncated, or none. */
   int code = peregrine_table_undecided(share_->table);
   if (code == PEREGRINE_OK) code = peregrine_table_truncate(share_->table);
   if (code != PEREGRINE_OK) return server_error(code, ha_thd());
-  /* The old handle means the old trees. */
+  /* The old handle refers to the old trees. */
   peregrine_handle_close(handle_);
   handle_ = nullptr;
   return finish(peregrine_handle_open(share_->table, &handle_), 0);
 }
 
-/* What the server keeps of a handler whose definition it is about to change. The partitions of a
-   table are changed together, through the first of them. */
+/* The server keeps this object for each handler whose definition it is about to change. The
+   partitions of a table are changed together, through the first of them. */
 struct AlterContext : public inplace_alter_handler_ctx {
   explicit AlterContext(RowHandler *handler) : handler(handler) {}
   RowHandler *handler;
 };
 
-/* Whether the rows that are there may not be what the new definition lets in. The server's flags
-   tell of checks that are added to the table; of those that come with a changed column, and of a
-   period, they do not. */
+/* Returns whether existing rows may violate the new definition. The server's flags tell of checks
+   that are added to the table, but not of checks that come with a changed column, or of a
+   period. */
 static bool constrains_more(const TABLE *table, const TABLE *altered, Alter_info *changes) {
   if (altered->s->period.name && !table->s->period.name) return true;
   if (!(changes->flags & ALTER_CHANGE_COLUMN)) return false;
   List_iterator_fast<Create_field> columns(changes->create_list);
   while (const Create_field *column = columns++) {
-    /* A column that the statement does not name has the very check of the old one. */
+    /* A column that the statement does not name has the old column's check object. */
     const Field *old = column->field;
     if (column->check_constraint && (!old || column->check_constraint != old->check_constraint))
       return true;
@@ -170,12 +174,12 @@ static bool constrains_more(const TABLE *table, const TABLE *altered, Alter_info
   return false;
 }
 
-/* What changes without a copy changes at once: the server's own definition, and what the engine
-   keeps beside the rows. Everything else is copied, and so is what must hold of every row: the copy
-   looks at each. */
+/* A change without a copy is instant: it affects the server's own definition, and the data that the
+   engine keeps beside the rows. All other changes make a copy. So do changes that constrain the
+   rows, because the copy checks each row. */
 enum_alter_inplace_result RowHandler::check_if_supported_inplace_alter(TABLE *altered,
                                                                        Alter_inplace_info *info) {
-  /* What only the server's own definition knows, and no row can contradict. */
+  /* Changes of the server's own definition alone, which no row can violate. */
   constexpr alter_table_operations server_only =
       ALTER_COLUMN_DEFAULT | ALTER_COLUMN_NAME | ALTER_RENAME_COLUMN | ALTER_RENAME_INDEX |
       ALTER_INDEX_IGNORABILITY | ALTER_DROP_CHECK_CONSTRAINT | ALTER_RENAME;
@@ -192,9 +196,9 @@ enum_alter_inplace_result RowHandler::check_if_supported_inplace_alter(TABLE *al
   uint32_t locking;
   if (!read_locking(altered->s->option_struct, &locking)) return HA_ALTER_ERROR;
   if (info->create_info->used_fields & HA_CREATE_USED_AUTO) {
-    /* A counter that goes back must not go behind the rows: a copy looks at each. Of several
-       partitions all must say so, for the server takes INSTANT where one does: so the whole table's
-       counter counts. */
+    /* A counter must not go back behind the rows: a copy looks at each row. The check uses the
+       whole table's counter, because of several partitions the server takes INSTANT if a single one
+       returns it. */
     handler *whole = table->file;
     if (whole->info(HA_STATUS_AUTO) ||
         info->create_info->auto_increment_value < whole->stats.auto_increment_value)
@@ -203,9 +207,9 @@ enum_alter_inplace_result RowHandler::check_if_supported_inplace_alter(TABLE *al
   return HA_ALTER_INPLACE_INSTANT;
 }
 
-/* The counter rises before the server's record of the statement: a server that is killed later
-   carries the statement out at its next start, by its definition alone, in which there is no
-   counter. Where the statement fails, numbers are left out. */
+/* The counter rises before the server logs the statement: a server that is killed later completes
+   the statement at its next start from the definition alone, and the definition has no counter. If
+   the statement fails, numbers are skipped. */
 bool RowHandler::prepare_inplace_alter_table(TABLE *, Alter_inplace_info *info) {
   const HA_CREATE_INFO *now = info->create_info;
   if (!(now->used_fields & HA_CREATE_USED_AUTO)) return false;
@@ -214,7 +218,8 @@ bool RowHandler::prepare_inplace_alter_table(TABLE *, Alter_inplace_info *info) 
 
 bool RowHandler::commit_inplace_alter_table(TABLE *altered, Alter_inplace_info *info, bool commit) {
   if (!commit) {
-    /* Another partition's change may have failed. What fails here the next opening does. */
+    /* Another partition's change may have failed. If restoring the description fails here, the next
+       opening does it. */
     const TableLayout layout(table);
     if (peregrine_table_set_description(share_->table, layout.definition()) != PEREGRINE_OK)
       sql_print_warning("Peregrine: %s keeps the new names and types of its columns and keys: %s",
@@ -228,7 +233,7 @@ bool RowHandler::commit_inplace_alter_table(TABLE *altered, Alter_inplace_info *
     return static_cast<AlterContext *>(context)->handler->change_definition(layout.definition(),
                                                                             locking);
   };
-  /* The server asks the first partition only; the contexts of all are here. */
+  /* The server calls only the first partition's handler; the contexts of all are here. */
   inplace_alter_handler_ctx **all = info->group_commit_ctx;
   info->group_commit_ctx = nullptr;
   if (!all) return change(info->handler_ctx);
@@ -237,14 +242,14 @@ bool RowHandler::commit_inplace_alter_table(TABLE *altered, Alter_inplace_info *
   return false;
 }
 
-/* Changes what the engine keeps beside the rows; true: an error was reported. */
+/* Changes the data that the engine keeps beside the rows; true: an error was reported. */
 bool RowHandler::change_definition(const peregrine_definition *described, uint32_t locking) {
   int code = peregrine_table_set_description(share_->table, described);
   if (code == PEREGRINE_OK) code = peregrine_table_set_locking(share_->table, locking);
   return is_refused(code);
 }
 
-/* Whether a change of the definition was refused; then an error was reported. */
+/* Returns whether the engine refused a change of the definition; an error was then reported. */
 bool RowHandler::is_refused(int code) {
   if (code == PEREGRINE_OK) return false;
   const int error = report_error(code, ha_thd(), table->s->table_name.str);
@@ -252,9 +257,9 @@ bool RowHandler::is_refused(int code) {
   return true;
 }
 
-/* The names of the keys on whose order it depends what the rows hold. The clustered key is the
-   first UNIQUE key, where there is no PRIMARY KEY. Of the keys that the server keeps by hashes, the
-   first one has its hashes in the first hidden column, and so on. */
+/* Returns the names of the keys whose order determines the stored rows. The clustered key is the
+   first UNIQUE key when there is no PRIMARY KEY. For keys that the server keeps as hashes, the
+   first key has its hashes in the first hidden column, and so on. */
 static std::vector<std::string> keys_in_order(const TABLE *table) {
   std::vector<std::string> names;
   const uint primary = table->s->primary_key;
@@ -266,8 +271,9 @@ static std::vector<std::string> keys_in_order(const TABLE *table) {
   return names;
 }
 
-/* Asked of a table that shall become a partition, or change places with one: whether its rows can
-   stand there. The server compares columns and keys itself, but not the order of the keys. */
+/* The server calls this for a table that shall become a partition, or be exchanged with one: can
+   its rows be stored there? The server itself compares columns and keys, but not the order of the
+   keys. */
 bool RowHandler::check_if_incompatible_data(HA_CREATE_INFO *info, uint table_changes) {
   if (table_changes != IS_EQUAL_YES) return COMPATIBLE_DATA_NO;
   if ((info->used_fields & HA_CREATE_USED_AUTO) && info->auto_increment_value)

@@ -6,8 +6,8 @@ namespace peregrine {
 
 const char *const kHiddenType = "hidden";
 
-/* While this lives, what is printed is the same whatever modes the session has: names in backticks,
- * and backslashes. */
+/* While an object of this class lives, expressions are printed the same whatever the session's
+   modes: with names in backticks, and with backslashes. */
 class WithoutModes {
  public:
   explicit WithoutModes(THD *thd) : thd_(thd) {
@@ -81,7 +81,7 @@ static bool is_printable(const String &bytes) {
   return true;
 }
 
-/* The value that a column has now, as a literal. */
+/* Returns the field's present value as a literal. */
 static std::string literal(Field *field) {
   if (field->type() == MYSQL_TYPE_BIT) return bits_text(field);
   StringBuffer<MAX_FIELD_WIDTH> buffer(field->charset());
@@ -97,7 +97,7 @@ static std::string literal(Field *field) {
   return string_text(text.ptr(), text.length());
 }
 
-/* What a column has where a statement gives it nothing; empty where that is NULL, or nothing. */
+/* Returns the default value of a column; empty when it is NULL, or there is none. */
 static std::string default_text(const TABLE *table, Field *field) {
   if (Virtual_column_info *expression = field->default_value) {
     const std::string text = expression_text(expression);
@@ -113,7 +113,7 @@ static std::string default_text(const TABLE *table, Field *field) {
   return text;
 }
 
-/* Whether a load would work out other values than those that are stored. */
+/* Returns whether a load would compute other values than those stored. */
 static bool is_of_its_moment(const Field *field) {
   return field->stored_in_db() && (field->vcol_info->flags & VCOL_NOT_STRICTLY_DETERMINISTIC);
 }
@@ -166,7 +166,7 @@ std::string column_rest(const TABLE *table, Field *field) {
   return text;
 }
 
-/* Parts of three texts, each after a NUL but the first. */
+/* Entries of three texts, with a NUL between texts. */
 class Parts {
  public:
   void add(const char *kind, const std::string &of, const std::string &text) {
@@ -223,10 +223,10 @@ static void add_periods(const TABLE *table, Parts *parts) {
 static void add_checks(const TABLE *table, Parts *parts) {
   const TABLE_SHARE *share = table->s;
   if (!table->check_constraints) return;
-  /* Those of columns come first, and with these. */
+  /* The checks of columns come first in the array, and are part of the columns' text. */
   for (uint c = share->field_check_constraints; c < share->table_check_constraints; c++) {
     Virtual_column_info *check = table->check_constraints[c];
-    /* That of a period comes with it. */
+    /* A period's own check comes with the period. */
     if (share->period.constr_name.streq(check->name)) continue;
     const std::string name = check->name.str ? "CONSTRAINT " + name_text(check->name) + " " : "";
     parts->add("line", "", name + "CHECK (" + expression_text(check) + ")");
@@ -249,7 +249,7 @@ std::string table_rest(const TABLE *table) {
   const WithoutModes plainly(current_thd);
   Parts parts;
   const CHARSET_INFO *charset = table->s->table_charset;
-  /* Always one, which says that this is all there is. */
+  /* This entry always exists: it tells that the text is complete. */
   parts.add("option", "",
             charset ? std::string("DEFAULT CHARSET=") + charset->cs_name.str +
                           " COLLATE=" + charset->coll_name.str

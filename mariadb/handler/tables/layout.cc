@@ -8,8 +8,9 @@
 
 namespace peregrine {
 
-/* How the server's names of temporary tables' files begin. Those of other tables have such
-   characters encoded. The directory says nothing: tmpdir may be below that of the schemas. */
+/* The prefix of the server's file names of temporary tables. In the names of other tables such
+   characters are encoded. The directory does not tell: tmpdir may be below the directory of the
+   schemas. */
 static constexpr const char *kTemporaryFile = tmp_file_prefix "-temptable-";
 
 std::string table_name(const char *path) {
@@ -22,8 +23,8 @@ std::string table_name(const char *path) {
   return schema;
 }
 
-/* Whether a column's values are ordered by a collation other than that of bytes. Those of a
-   COMPRESSED column stand in the record as the server has compressed them; no key has them. */
+/* Returns whether a collation orders the column's values, and not their bytes. The record has the
+   values of a COMPRESSED column as the server has compressed them; no key has them. */
 static bool is_text(const Field *field) {
   if (field->compression_method()) return false;
   switch (field->key_type()) {
@@ -36,7 +37,7 @@ static bool is_text(const Field *field) {
   }
 }
 
-/* The pad character's bytes as a big-endian number of mbminlen bytes. */
+/* Returns the pad character's bytes as a big-endian number of mbminlen bytes. */
 static uint32_t pad_character(CHARSET_INFO *charset) {
   char bytes[4] = {0, 0, 0, 0};
   charset->fill(bytes, charset->mbminlen, charset->pad_char);
@@ -116,8 +117,8 @@ void TableLayout::add_column(const TABLE *table, Field *field) {
           column.pad = pad_character(charset);
           column.collation = engine_collation(charset, column.length / charset->mbmaxlen, true);
         } else {
-          /* BINARY, UUID, INET4, INET6. The zeros at the end of a BINARY count in the prefix that a
-             key takes. */
+          /* BINARY, UUID, INET4, INET6. In the prefix that a key takes of a BINARY, zeros at the
+             end count. */
           column.kind = PEREGRINE_FIXED;
         }
         break;
@@ -136,8 +137,8 @@ void TableLayout::add_column(const TABLE *table, Field *field) {
             column.kind = PEREGRINE_UNSIGNED;
             break;
           case HA_KEYTYPE_BINARY:
-            /* DECIMAL, BIT, and the types of times with fractions: big-endian, made to be
-               compared as bytes */
+            /* DECIMAL, BIT, and the time types with fractions: big-endian, in a form that compares
+               as bytes */
             column.kind = PEREGRINE_FIXED;
             break;
           default: {
@@ -152,8 +153,8 @@ void TableLayout::add_column(const TABLE *table, Field *field) {
   columns_.push_back(column);
 }
 
-/* What stands in the column's place where it is NULL is what the server puts there when it sets it
-   to NULL: it compares records also by that. */
+/* Writes the bytes that the server puts in the column's place when it sets the column to NULL: it
+   compares these bytes of records, too. */
 void TableLayout::add_null(const TABLE *table, Field *field) {
   if (is_blob(field)) return;
   const my_ptrdiff_t by = nulls_.data() - table->record[0];
@@ -162,23 +163,23 @@ void TableLayout::add_null(const TABLE *table, Field *field) {
   field->move_field_offset(-by);
 }
 
-/* The engine's rows have one column at least, while the server takes tables of virtual columns
-   alone. The first one is then kept as one without bytes: the server works all values out. */
+/* The engine's rows have at least one column, but the server allows tables with only virtual
+   columns. The engine then stores the first one without bytes: the server computes all values. */
 void TableLayout::keep_one_column() {
   auto is_left_out = [](const peregrine_column &column) { return column.kind == PEREGRINE_ABSENT; };
   if (columns_.empty() || !std::all_of(columns_.begin(), columns_.end(), is_left_out)) return;
   peregrine_column &first = columns_.front();
   first.kind = PEREGRINE_FIXED;
   first.length = first.null_offset = first.null_bit = first.rest_length = 0;
-  /* The rest of the table has the column that statements see. */
+  /* table_rest describes the column that statements see. */
   first.type = kHiddenType;
   first.type_length = static_cast<uint32_t>(strlen(kHiddenType));
 }
 
 void TableLayout::add_key(const TABLE *table, const KEY &key) {
   std::vector<peregrine_key_part> parts;
-  /* The server appends columns of the clustered key to a secondary key where that is sure to make
-     no difference but order. */
+  /* The server appends columns of the clustered key to a secondary key when they change nothing but
+     the order of entries. */
   uint count = MY_MAX(key.user_defined_key_parts, key.ext_key_parts);
   for (uint p = 0; p < count; p++) {
     const KEY_PART_INFO &from = key.key_part[p];
@@ -199,7 +200,7 @@ void TableLayout::add_key(const TABLE *table, const KEY &key) {
   to.name_length = static_cast<uint32_t>(key.name.length);
   to.part_count = key.user_defined_key_parts;
   to.extra_count = count - key.user_defined_key_parts;
-  /* Uniqueness of long values is the server's own check, by a hash column with a plain key. */
+  /* The server itself checks the uniqueness of long values, by a hash column with a plain key. */
   to.unique = (key.flags & HA_NOSAME) && key.algorithm != HA_KEY_ALG_LONG_HASH;
   parts_.push_back(std::move(parts));
   to.parts = parts_.back().data();
@@ -208,7 +209,7 @@ void TableLayout::add_key(const TABLE *table, const KEY &key) {
 
 TableLayout::TableLayout(const TABLE *table) {
   columns_.reserve(table->s->fields);
-  /* They stay where they are: two for each column. */
+  /* Reserved, because pointers into the strings must stay valid: two for each column. */
   texts_.reserve(2 * table->s->fields);
   nulls_.resize(table->s->reclength);
   for (Field **field = table->field; *field; field++) {

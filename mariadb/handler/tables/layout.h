@@ -1,6 +1,6 @@
 /* Copyright (C) The Peregrine developers. Licence: GPL version 2 (see mariadb/handler/LICENSE). */
 
-/* A table of the server's, described to the engine. */
+/* The engine's description of a table of the server. */
 
 #ifndef PEREGRINE_LAYOUT_H
 #define PEREGRINE_LAYOUT_H
@@ -15,12 +15,12 @@ namespace peregrine {
 /* A definition and the memory that it points to. */
 class TableLayout {
  public:
-  /* Reads a table's columns and keys. Its names must outlive this. */
+  /* Reads a table's columns and keys. The table's names must outlive this object. */
   explicit TableLayout(const TABLE *table);
 
   const peregrine_definition *definition() const { return &definition_; }
 
-  /* What cannot be stored, as "column c of type t"; empty when everything can. */
+  /* A column that can't be stored, as "column c of type t"; empty when all can. */
   const std::string &refused() const { return refused_; }
 
  private:
@@ -39,10 +39,10 @@ class TableLayout {
   std::string refused_;
 };
 
-/* Whether values of a type are whole numbers of 1 to 8 bytes. */
+/* Returns whether values of a type are whole numbers of 1 to 8 bytes. */
 bool is_integer(enum_field_types type);
 
-/* The engine's name of a table that the server calls by a path. */
+/* Returns the engine's name of a table, given the server's path. */
 std::string table_name(const char *path);
 
 }  // namespace peregrine

@@ -1,12 +1,13 @@
 /* Copyright (C) The Peregrine developers. Licence: GPL version 2 (see mariadb/handler/LICENSE). */
 
-/* Options of a table of Peregrine's own: CREATE TABLE … LOCKING=OPTIMISTIC. */
+/* Table options of Peregrine: CREATE TABLE … LOCKING=OPTIMISTIC. */
 
 #include "engine.h"
 
-/* The server knows this struct by this name. */
+/* The server requires this name of the struct. */
 struct ha_table_option_struct {
-  /* Text, not one of the server's enumerations: its error would not name what is allowed. */
+  /* A text, not an enumeration of the server: the error of an enumeration would not name the
+     allowed values. */
   char *locking;
 };
 

@@ -50,7 +50,7 @@ Bytes random_string(CHARSET_INFO *charset, std::mt19937 &random, bool ordinary) 
   return bytes;
 }
 
-/* Another string near it, so that long equal beginnings and equal strings come up. */
+/* Returns a string similar to another one, so that long common prefixes and equal strings occur. */
 Bytes neighbour(CHARSET_INFO *charset, const Bytes &from, std::mt19937 &random, bool ordinary) {
   const char *begin = reinterpret_cast<const char *>(from.data());
   size_t characters = charset->cset->numchars(charset, begin, begin + from.size());
@@ -67,7 +67,7 @@ Bytes neighbour(CHARSET_INFO *charset, const Bytes &from, std::mt19937 &random, 
   return to;
 }
 
-/* As a CHAR column keeps it. */
+/* Pads a value to the form in which a CHAR column stores it. */
 void fill_up(CHARSET_INFO *charset, Bytes &value, size_t characters) {
   const char *begin = reinterpret_cast<const char *>(value.data());
   size_t has = charset->cset->numchars(charset, begin, begin + value.size());
@@ -77,7 +77,7 @@ void fill_up(CHARSET_INFO *charset, Bytes &value, size_t characters) {
   charset->fill(reinterpret_cast<char *>(value.data()) + old, value.size() - old, ' ');
 }
 
-/* As a CHAR column gives it to the engine. */
+/* Trims a value to the form in which a CHAR column gives it to the engine. */
 void trim(CHARSET_INFO *charset, Bytes &value) {
   value.resize(charset->lengthsp(reinterpret_cast<const char *>(value.data()), value.size()));
 }
@@ -119,8 +119,9 @@ std::string check(CHARSET_INFO *charset, longlong pairs) {
   std::mt19937 random(charset->number);
   size_t longest = 0, total = 0, source = 0;
   for (longlong i = 0; i < pairs; i++) {
-    /* In collations that pad, and in those of several levels, how the server compares CHAR values
-       whose characters have more weights than one, or none, depends on the width of the column. */
+    /* In collations that pad, and in those with several levels, the server's comparison of CHAR
+       values with characters of no weight, or of several weights, depends on the width of the
+       column. */
     const bool padded = !is_thai && random() % 4 == 0;
     const bool ordinary = padded && (!(charset->state & MY_CS_NOPAD) ||
                                      charset->levels_for_order != MY_CS_COLL_LEVELS_S1);

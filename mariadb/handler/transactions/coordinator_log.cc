@@ -1,14 +1,15 @@
 /* Copyright (C) The Peregrine developers. Licence: GPL version 2 (see mariadb/handler/LICENSE). */
 
-/* The server's log of decisions about transactions in several engines, tc.log, after a crash.
+/* Recovery with tc.log, the server's log of decisions about transactions in several engines, after
+   a crash.
 
-   The server writes a transaction's number there once all its engines have prepared it, and is to
-   commit it in all of them when it finds the number after a crash. But since 10.6 it reads the file
-   and then rolls back every prepared transaction all the same (sql/handler.cc,
-   xarecover_handlerton: it looks a number up only when the coordinator is the binary log), so that
-   what had been committed in one engine could be missing in the other. Therefore the transactions
-   of the file are committed here, before the server comes to it. Those that it does not name the
-   server rolls back rightly. */
+   The server writes a transaction's number to tc.log once all its engines have prepared it. After a
+   crash it should commit in all engines the transactions whose numbers it finds. Since 10.6 it
+   reads the file, but then rolls back every prepared transaction (sql/handler.cc,
+   xarecover_handlerton: it looks a number up only when the coordinator is the binary log). A
+   transaction committed in one engine could so be missing in the other. So the plug-in commits the
+   transactions of the file before the server rolls them back. The server correctly rolls back those
+   that the file does not name. */
 
 #include "transactions/two_phase.h"
 #include "errors.h"
@@ -18,8 +19,8 @@
 
 namespace peregrine {
 
-/* TC_LOG_MMAP in sql/log.cc: 4 bytes that say what it is, the number of engines; then, from the
-   eighth byte on, numbers of transactions, 0 where there is none. */
+/* TC_LOG_MMAP in sql/log.cc: 4 bytes of magic number, then the number of engines; from the eighth
+   byte on, numbers of transactions, 0 for a free place. */
 static constexpr uchar kMagic[] = {254, 0x23, 0x05, 0x74};
 static constexpr size_t kHeader = sizeof(my_xid);
 
@@ -30,7 +31,7 @@ static bool read_log(std::string *bytes) {
   char name[FN_REFLEN];
   fn_format(name, opt_tc_log_file, mysql_data_home, "", MY_UNPACK_FILENAME);
   FILE *file = fopen(name, "rb");
-  if (!file) return false; /* the server ended in an orderly way */
+  if (!file) return false; /* no file: the server ended in an orderly way */
   char buffer[16384];
   size_t length;
   while ((length = fread(buffer, 1, sizeof buffer, file)) > 0) bytes->append(buffer, length);
@@ -56,10 +57,10 @@ bool comes_before_other_engines() {
   return true;
 }
 
-/* Commits what an engine has prepared under one of the numbers. The names have the server's id,
-   too, which may be another by now: so the numbers alone are compared, as the server does it. */
+/* Commits the transactions that an engine has prepared under one of the numbers. Names also contain
+   the server's id, which may have changed, so only the numbers are compared, as in the server. */
 static void commit_prepared(handlerton *in, const std::unordered_set<my_xid> &decided) {
-  /* InnoDB lists them all again if they fit; else it goes on where it was. */
+  /* InnoDB lists all names again if they fit; otherwise it continues the list. */
   std::vector<XID> names(kNamesAtOnce);
   for (bool again = true; again;) {
     const int found = in->recover(in, names.data(), kNamesAtOnce);

@@ -9,18 +9,18 @@
 #include <shared_mutex>
 #include <unordered_map>
 
-/* Of the server (sql_class.cc), which no header declares. */
+/* Functions of the server (sql_class.cc) that no header declares. */
 extern "C" int thd_need_wait_reports(const MYSQL_THD thd);
 extern "C" int thd_rpl_deadlock_check(MYSQL_THD thd, MYSQL_THD other_thd);
 
 namespace peregrine {
 
-/* Held by who looks up a session as long as it uses its thread: a prepared transaction outlives its
-   connection. */
+/* A thread that looks up a session holds the mutex as long as it uses the session's THD: a prepared
+   transaction outlives its connection, so the connection may end meanwhile. */
 static std::shared_mutex mutex;
 
-/* A thread has several sessions while the server reads its own tables in the midst of a statement,
-   in a transaction that it puts in between. */
+/* A thread has several sessions while the server, in the middle of a statement, reads its own
+   tables in a nested transaction. */
 struct Known {
   THD *thd = nullptr;
   uint sessions = 0;
@@ -51,9 +51,10 @@ static THD *thread_of(uint64_t session) {
   return found == threads.end() ? nullptr : found->second.thd;
 }
 
-/* A KILL reaches the session that the thread has at that moment, which may be that of a transaction
-   put in between. The one that goes on behind it learns of it here. (ABORT_QUERY is no KILL: the
-   statement has looked at as many rows as it may.) */
+/* Passes a KILL on to the thread's present session. A KILL reaches the session that the thread has
+   at that moment, which may be that of a nested transaction; the session that continues afterwards
+   learns of the kill here. (ABORT_QUERY is not a KILL: the statement has examined as many rows as
+   it may.) */
 static void pass_kill_on(THD *thd) {
   if (likely(thd->killed == NOT_KILLED || thd->killed == ABORT_QUERY)) return;
   const Connection *connection = existing_connection(thd);
@@ -75,8 +76,8 @@ static int waits_for(uint64_t waiter, uint64_t holder) {
   return waiting && holding && thd_rpl_deadlock_check(waiting, holding);
 }
 
-/* A function or a trigger has statements of its own within the one that calls it, and sets limits
-   for them. So the limit is looked at when it is needed, as in InnoDB. */
+/* A function or a trigger has statements of its own inside the calling statement, and sets limits
+   for them. So the limit is read when it is needed, as in InnoDB. */
 static int waiting(uint64_t, uint32_t *seconds) {
   THD *thd = current_thd;
   if (!thd) return false;

@@ -1,11 +1,12 @@
 /* Copyright (C) The Peregrine developers. Licence: GPL version 2 (see mariadb/handler/LICENSE). */
 
-/* The server's end where the engine can't do its part in it: it did not open, or it has stopped
+/* The server's shutdown when the engine can't take part in it: it did not open, or it has stopped
    after a failed write or sync.
 
-   Then transactions may be prepared of which the server's log alone says that they commit. That log
-   must stay as it is until the engine has asked. At an orderly end the server notes in the binary
-   log that nobody needs it, and refuses to start when it finds prepared transactions next time. */
+   Prepared transactions may then exist whose commit only the server's log records. That log must
+   stay as it is until the engine has asked for the decisions. At an orderly shutdown the server
+   marks the binary log as not needed for recovery, and at the next start it refuses to run when it
+   finds prepared transactions. */
 
 #include "transactions/stopped.h"
 #include "errors.h"
@@ -20,15 +21,15 @@
 
 namespace peregrine {
 
-/* Once the engine has stopped this fails, also where there is nothing to be made durable. */
+/* The sync fails once the engine has stopped, even when nothing has to be made durable. */
 static bool has_stopped() {
   return engine && peregrine_engine_sync_log(engine) != PEREGRINE_OK;
 }
 
-/* RESET MASTER waits for the engine, holding locks of the binary log, until all commits are
-   durable, which is never. Nothing can tell it so. It ends as at a crash, and who watches the
-   server starts it again. (InnoDB does so at the first sync that fails.) SET GLOBAL
-   gtid_binlog_state resets, too. */
+/* RESET MASTER holds locks of the binary log and waits until the engine has made all commits
+   durable, which never happens once the engine has stopped. No call can end that wait. So the
+   server ends as at a crash, and its supervisor starts it again. (InnoDB does the same at the first
+   failed sync.) SET GLOBAL gtid_binlog_state resets the binary log, too. */
 void end_reset_that_waits() {
   const THD *thd = current_thd;
   if (!thd || !thd->lex) return;
@@ -40,8 +41,8 @@ void end_reset_that_waits() {
   kill(getpid(), SIGKILL);
 }
 
-/* All connections have ended. What other engines hold in memory is written, as far as they say so;
-   InnoDB recovers from its log. */
+/* Runs after all connections have ended. Writes what other engines hold in memory, as far as they
+   offer that; InnoDB recovers from its log. */
 static void before_shutdown() {
   if (!has_stopped()) return;
   sql_print_error(
@@ -51,7 +52,7 @@ static void before_shutdown() {
       last_error_text().c_ptr_safe());
   purge_tables();
   ha_flush_logs();
-  /* Else mysqld_safe takes it for a crash, and starts the server again. */
+  /* Without this, mysqld_safe takes the exit for a crash, and starts the server again. */
   unlink(pidfile_name);
   _exit(1);
 }
@@ -62,7 +63,8 @@ void refuse_start_without_engine() {
   LEX_CSTRING name{kEngineName, strlen(kEngineName)};
   plugin_ref plugin = plugin_lock_by_name(nullptr, &name, MYSQL_STORAGE_ENGINE_PLUGIN);
   if (!plugin) return;
-  /* As peregrine=FORCE does: the server ends in order, before it opens the log of its decisions. */
+  /* The same as peregrine=FORCE: the server shuts down in order, before it opens the log of its
+     decisions. */
   plugin_ref_to_int(plugin)->load_option = PLUGIN_FORCE;
   plugin_unlock(nullptr, plugin);
   sql_print_error(

@@ -1,6 +1,6 @@
 /* Copyright (C) The Peregrine developers. Licence: GPL version 2 (see mariadb/handler/LICENSE). */
 
-/* The server's end where the engine did not open, or has stopped. */
+/* The server's shutdown when the engine did not open, or has stopped. */
 
 #ifndef PEREGRINE_STOPPED_H
 #define PEREGRINE_STOPPED_H
@@ -9,15 +9,15 @@
 
 namespace peregrine {
 
-/* The engine did not open: the server does not start, where it might forget what it has decided
-   about the engine's prepared transactions. */
+/* Prevents the server's start after the engine did not open, if the server might otherwise forget
+   its decisions about the engine's prepared transactions. */
 void refuse_start_without_engine();
 
-/* Commits can't be made durable any more: a statement that would wait for that for ever ends the
-   server. */
+/* Commits can't be made durable any more: ends the server if the statement would wait for that
+   forever. */
 void end_reset_that_waits();
 
-/* Fills in what the server calls before it ends. */
+/* Sets the functions that the server calls before its shutdown. */
 void set_shutdown_calls(handlerton *hton);
 
 }  // namespace peregrine

@@ -13,8 +13,8 @@ bool in_long_transaction(THD *thd) {
   return thd_test_options(thd, OPTION_NOT_AUTOCOMMIT | OPTION_BEGIN);
 }
 
-/* Since the statement began the server may have gone over to transactions: SET autocommit = (SELECT
-   …). The engine is not in one then. */
+/* The server may have begun a transaction since the statement began: SET autocommit = (SELECT …).
+   The engine is not part of that transaction. */
 bool outlives_statement(THD *thd) {
   return thd->ha_data[hton->slot].ha_info[1].is_started();
 }
@@ -57,7 +57,7 @@ static uint isolation_of(THD *thd) {
     case ISO_READ_COMMITTED:
       return PEREGRINE_READ_COMMITTED;
     case ISO_SERIALIZABLE:
-      /* A transaction of one read is serializable as it is: it need not lock. */
+      /* A transaction of a single read is serializable without locks. */
       return in_long_transaction(thd) || !only_reads(thd) ? PEREGRINE_SERIALIZABLE
                                                           : PEREGRINE_REPEATABLE_READ;
     default:
@@ -65,8 +65,8 @@ static uint isolation_of(THD *thd) {
   }
 }
 
-/* When the statement began, in microseconds since 1970. The server has looked at the clock already,
-   though at one that counts from elsewhere. (Its other clock is the user's: SET timestamp.) */
+/* Returns when the statement began, in microseconds since 1970. The server has read a clock
+   already, though one with another origin. (Its other clock is the user's: SET timestamp.) */
 static uint64_t statement_began(THD *thd) {
   static const uint64_t offset = my_hrtime().val - microsecond_interval_timer();
   return thd->start_utime + offset;
@@ -74,7 +74,8 @@ static uint64_t statement_began(THD *thd) {
 
 int begin_statement(THD *thd, Connection *connection) {
   if (connection->in_statement) return 0;
-  /* XA PREPARE is in the binary log before the engine is asked whether it can promise. */
+  /* The server writes XA PREPARE to the binary log before it asks the engine to prepare, so the
+     engine must not fail then. */
   bool keeps_log = thd->transaction->xid_state.is_explicit_XA();
   int code = peregrine_statement_start(connection->session, isolation_of(thd),
                                        lock_wait_seconds(thd), statement_began(thd), keeps_log);
@@ -82,7 +83,7 @@ int begin_statement(THD *thd, Connection *connection) {
   connection->in_statement = true;
   connection->server_ends = false;
   connection->undecided = false;
-  /* A statement that was killed before this begins with its session interrupted already. */
+  /* The statement was killed before it began: interrupt its session now. */
   if (unlikely(thd_kill_level(thd) != THD_IS_NOT_KILLED))
     peregrine_session_kill(connection->session);
   trans_register_ha(thd, false, hton, 0);
@@ -92,12 +93,12 @@ int begin_statement(THD *thd, Connection *connection) {
 
 int release_table(THD *thd, Connection *connection) {
   if (connection->tables && --connection->tables) return 0;
-  /* The server has ended the statement by now, unless it never thought of a transaction. */
+  /* The server has ended the statement by now, unless it never began a transaction for it. */
   if (!connection->in_statement || connection->server_ends) return 0;
   connection->in_statement = false;
   int code = outlives_statement(thd) ? peregrine_statement_end(connection->session)
                                      : peregrine_session_commit(connection->session, 1);
-  /* Not everybody who unlocks a table tells the client of an error. */
+  /* Not every caller that unlocks a table reports the error to the client. */
   return report_session_error(code, thd, ER_ERROR_DURING_COMMIT);
 }
 
@@ -121,8 +122,8 @@ static int rollback(handlerton *, THD *thd, bool all) {
   if (whole) connection->committed_in_order = false;
   int code = whole ? peregrine_session_rollback(connection->session)
                    : peregrine_statement_rollback(connection->session);
-  /* Nothing of it will ever be committed; the engine undoes the rest by itself, and has said so in
-     the error log. */
+  /* The transaction will never be committed. The engine itself undoes the rest, and has written
+     that to the error log. */
   if (whole && code == PEREGRINE_NO_SPACE) return 0;
   return report_session_error(code, thd, ER_ERROR_DURING_ROLLBACK);
 }
@@ -138,7 +139,7 @@ static int close_connection(handlerton *, THD *thd) {
   return 0;
 }
 
-/* A savepoint's place in the server's memory. */
+/* The engine's savepoint in the server's memory. */
 struct Savepoint {
   ulonglong number;
 };
@@ -164,7 +165,8 @@ static int savepoint_release(handlerton *, THD *thd, void *place) {
   Connection *connection = existing_connection(thd);
   if (!connection) return HA_ERR_WRONG_COMMAND;
   ulonglong number = static_cast<Savepoint *>(place)->number;
-  /* SAVEPOINT releases one of the same name alone. All else lets later ones go unnamed, too. */
+  /* SAVEPOINT releases only an earlier savepoint of the same name. Every other statement also ends
+     the later ones. */
   const bool later = thd->lex->sql_command != SQLCOM_SAVEPOINT;
   int code = peregrine_savepoint_release(connection->session, number, later);
   return report_session_error(code, thd, ER_GET_ERRMSG);

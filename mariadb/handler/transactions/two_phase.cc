@@ -6,7 +6,7 @@
 
 namespace peregrine {
 
-/* X/Open's numbers for what came of a transaction's end. */
+/* X/Open's result codes for the end of a transaction. */
 constexpr int kXaOk = 0;
 constexpr int kXaResourceManagerError = -3;
 constexpr int kXaUnknownName = -4;
@@ -29,9 +29,10 @@ static XID server_name(const peregrine_xid &name) {
   return xid;
 }
 
-/* Whether what is decided about the thread's transaction is synced to disk. Without sync_binlog=1
-   the binary log is not: then the engine's own commit record is, and its preparation need not be.
-   The user's own XA transactions are not decided by the server's logs. */
+/* Returns whether the decision about the thread's transaction is synced to disk. Without
+   sync_binlog=1 the server does not sync the binary log: then the engine syncs its own commit
+   record, and need not sync the preparation. The server's logs do not decide the user's own XA
+   transactions. */
 static bool decision_is_synced(THD *thd) {
   return !opt_bin_log || sync_binlog_period == 1 || thd->transaction->xid_state.is_explicit_XA();
 }
@@ -39,7 +40,7 @@ static bool decision_is_synced(THD *thd) {
 static int prepare(handlerton *, THD *thd, bool all) {
   Connection *connection = existing_connection(thd);
   if (!connection) return 0;
-  /* Of a statement within a transaction there is nothing to prepare. */
+  /* A statement within a transaction is not prepared. */
   if (!all && outlives_statement(thd)) return 0;
   connection->in_statement = false;
   connection->decision_synced = decision_is_synced(thd);
@@ -69,7 +70,8 @@ int rollback_undecided(THD *thd, Connection *connection) {
                        connection, ER_ERROR_DURING_ROLLBACK);
 }
 
-/* In the order of the binary log, one at a time, and perhaps in another connection's thread. */
+/* Runs in the order of the binary log, one transaction at a time, and perhaps in another
+   connection's thread. */
 static void commit_ordered(handlerton *, THD *thd, bool all) {
   Connection *connection = existing_connection(thd);
   if (!connection || (!all && outlives_statement(thd))) return;
@@ -81,12 +83,13 @@ bool coordinator_remembers(THD *thd) {
   Connection *connection = existing_connection(thd);
   if (!connection || !connection->committed_in_order) return false;
   connection->committed_in_order = false;
-  /* The user's own XA transactions are not decided by the server's logs. */
+  /* The server's logs do not decide the user's own XA transactions. */
   if (thd->transaction->xid_state.is_explicit_XA()) return false;
   return connection->decision_synced;
 }
 
-/* The server is about to forget its decisions. Where it is not told that it may, it keeps them. */
+/* The server is about to forget its decisions. It keeps them unless it is notified that the commits
+   are durable. */
 static void checkpoint_request(void *cookie) {
   if (peregrine_engine_sync_log(engine) == PEREGRINE_OK) {
     commit_checkpoint_notify_ha(cookie);
@@ -97,7 +100,7 @@ static void checkpoint_request(void *cookie) {
 }
 
 static int recover(handlerton *, XID *list, uint length) {
-  /* Called until it gives fewer than there is room for. */
+  /* The server calls this until it returns fewer names than `length`. */
   static peregrine_xid last;
   static bool going_on = false;
   uint found = 0;
@@ -106,7 +109,7 @@ static int recover(handlerton *, XID *list, uint length) {
     size_t count = 0;
     const int code =
         peregrine_engine_prepared(engine, going_on ? &last : nullptr, &name, 1, &count);
-    /* The server can't be told. It goes on with those that it has got. */
+    /* The error can't be returned. The server goes on with the names that it has. */
     if (code != PEREGRINE_OK)
       sql_print_error("Peregrine: prepared transactions that can't be listed stay undecided: %s",
                       last_error_text().c_ptr_safe());
@@ -121,13 +124,13 @@ static int recover(handlerton *, XID *list, uint length) {
   return static_cast<int>(found);
 }
 
-/* The server's answer to the end of a transaction by its name. It looks for an error in the
-   statement, not at what it is given back. */
+/* Returns the server's code for the end of a transaction by its name. The server looks for an error
+   in the statement, and ignores the returned code. */
 static int ended(int code, const char *what) {
   switch (code) {
     case PEREGRINE_OK:
       return kXaOk;
-    case PEREGRINE_END: /* of another engine */
+    case PEREGRINE_END: /* a transaction of another engine */
       return kXaUnknownName;
     default:
       sql_print_error("Peregrine: %s of a prepared transaction: %s", what,

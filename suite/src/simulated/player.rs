@@ -22,8 +22,7 @@ const CLEARED: usize = 25;
 /// The number of rows in a filling transaction.
 const FILLED_AT_ONCE: u32 = 40;
 
-/// Called with the progress: 2 *k* when *k* changes were acknowledged, 2 *k* + 1 while the next one is being made
-/// durable.
+/// Called with the progress: 2 *k* after *k* acknowledged changes, 2 *k* + 1 while the next one becomes durable.
 pub type Note<'a> = &'a mut dyn FnMut(u64);
 
 /// The progress of a workload, and the model.
@@ -31,9 +30,8 @@ pub struct Player<'a> {
     plan: &'a Plan,
     dice: Dice,
     note: Note<'a>,
-    /// The state after each acknowledged commit, prepare, end of a prepared transaction or change of definitions.
-    ///
-    /// The first state is empty.
+    /// The first state, which is empty, and one after each acknowledged commit, prepare, end of a prepared transaction
+    /// or change of definitions.
     pub states: Vec<State>,
     /// The state that a failed commit or change of definitions would have given.
     ///

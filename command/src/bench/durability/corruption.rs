@@ -1,4 +1,4 @@
-//! `peregrine bench bit-flips`: damage of every kind, found.
+//! `peregrine bench bit-flips`: detection of every kind of damage.
 
 use std::process::ExitCode;
 
@@ -10,10 +10,10 @@ use peregrine_suite::runner::interrupt;
 
 use crate::arguments::CorruptionArguments;
 
-/// Damages a database in memory and prints what was found; exit status 1 when damage was not.
+/// Damages a database in memory and prints the findings; exit status 1 when damage was not found.
 ///
 /// # Errors
-/// What the suite says; the caller prints it.
+/// The suite's errors; the caller prints them.
 pub fn run(arguments: &CorruptionArguments) -> Result<ExitCode> {
     let request = Request {
         samples: arguments.samples,

@@ -1,4 +1,4 @@
-//! `peregrine bench crash`: durability proven by killing the server, or a process with the library.
+//! `peregrine bench crash`: proof of durability by kills of the server, or of a process with the library.
 
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
@@ -19,7 +19,7 @@ use crate::check;
 /// Runs the rounds and prints one line; exit status 1 when a promise was broken.
 ///
 /// # Errors
-/// What the suite says; the caller prints it.
+/// The suite's errors; the caller prints them.
 pub fn run(arguments: &CrashArguments) -> Result<ExitCode> {
     let dir = arguments.dir.clone().unwrap_or_else(|| {
         let now = jiff::Zoned::now()
@@ -116,10 +116,10 @@ fn of_the_library(arguments: &CrashArguments, limit: Limit, dir: PathBuf) -> Res
     Ok((outcome.to_string(), outcome.faults.clone(), outcome.held()))
 }
 
-/// Is the process that is killed.
+/// Runs the process that is killed.
 ///
 /// # Errors
-/// What the library says.
+/// The library's errors.
 pub fn write(arguments: &CrashWriterArguments) -> Result<ExitCode> {
     let CrashWriterArguments {
         dir,

@@ -1,4 +1,4 @@
-//! `peregrine bench full-disk`: a database whose disk the log has filled goes on by itself.
+//! `peregrine bench full-disk`: a database whose disk the log has filled resumes by itself.
 
 use std::process::ExitCode;
 
@@ -13,11 +13,11 @@ use crate::arguments::{FullDiskArguments, FullDiskKind};
 /// Exit status where no file system can be mounted.
 const UNAVAILABLE: u8 = 69;
 
-/// Fills disks, and prints one line; exit status 1 when the database did not go on or lost something, 69
-/// where no file system can be mounted.
+/// Fills disks, and prints one line; exit status 1 when the database did not resume or lost something, 69 where no file
+/// system can be mounted.
 ///
 /// # Errors
-/// What the suite says; the caller prints it.
+/// The suite's errors; the caller prints them.
 pub fn run(arguments: &FullDiskArguments) -> Result<ExitCode> {
     let scratch = std::env::temp_dir().join(format!("peregrine-full-disk-{}", std::process::id()));
     let request = Request {

@@ -12,11 +12,10 @@ use peregrine_suite::server::installation::target_directory;
 
 use crate::arguments::FuzzArguments;
 
-/// Runs the targets one after the other and prints one line each; exit status 1 when something was
-/// found.
+/// Runs the targets one after the other and prints one line each; exit status 1 when there are findings.
 ///
 /// # Errors
-/// What the suite says; the caller prints it.
+/// The suite's errors; the caller prints them.
 pub fn run(arguments: &FuzzArguments) -> Result<ExitCode> {
     let corpus = arguments
         .corpus

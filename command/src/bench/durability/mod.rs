@@ -1,4 +1,4 @@
-//! Proofs that nothing is lost, and that damage is found.
+//! Proofs of durability, and that damage is found.
 
 pub(super) mod corruption;
 pub(super) mod crash;

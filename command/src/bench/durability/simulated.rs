@@ -13,7 +13,7 @@ fn tell(line: &str) {
     eprintln!("{line}");
 }
 
-/// Prints the line of an outcome, and what failed.
+/// Prints the line of an outcome, and its failures.
 fn conclude<F: Findings>(outcome: Result<Outcome<F>>) -> Result<ExitCode> {
     let outcome = match outcome {
         Err(SuiteError::Interrupted) => return Ok(ExitCode::from(interrupt::EXIT_STATUS)),
@@ -29,10 +29,10 @@ fn conclude<F: Findings>(outcome: Result<Outcome<F>>) -> Result<ExitCode> {
     })
 }
 
-/// Power lost at every moment; exit status 1 when a promise was broken.
+/// Loses power at every moment; exit status 1 when a promise was broken.
 ///
 /// # Errors
-/// What the suite says; the caller prints it.
+/// The suite's errors; the caller prints them.
 pub fn power_loss(arguments: &PowerLossArguments) -> Result<ExitCode> {
     let request = power_loss::Request {
         workloads: arguments.simulation.workloads(arguments.workloads),
@@ -42,10 +42,10 @@ pub fn power_loss(arguments: &PowerLossArguments) -> Result<ExitCode> {
     conclude(power_loss::run(&request, tell))
 }
 
-/// Calls that fail, and full disks; exit status 1 when a promise was broken.
+/// Makes calls fail and disks full; exit status 1 when a promise was broken.
 ///
 /// # Errors
-/// What the suite says; the caller prints it.
+/// The suite's errors; the caller prints them.
 pub fn io_errors(arguments: &IoErrorsArguments) -> Result<ExitCode> {
     let request = io_errors::Request {
         workloads: arguments.simulation.workloads(arguments.workloads),
@@ -54,10 +54,10 @@ pub fn io_errors(arguments: &IoErrorsArguments) -> Result<ExitCode> {
     conclude(io_errors::run(&request, tell))
 }
 
-/// Damaged disks; exit status 1 when a damage was overlooked.
+/// Damages disks; exit status 1 when damage was not detected.
 ///
 /// # Errors
-/// What the suite says; the caller prints it.
+/// The suite's errors; the caller prints them.
 pub fn damage(arguments: &DamageArguments) -> Result<ExitCode> {
     let workloads = arguments.simulation.workloads(arguments.workloads);
     conclude(damage::run(&workloads, tell))

@@ -1,4 +1,4 @@
-//! `peregrine bench bank`: money moved, and every audit right.
+//! `peregrine bench bank`: transfers of money, with audits.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::bench::host;
 /// Runs the test and prints one line; exit status 1 when an audit was wrong or a transfer lost.
 ///
 /// # Errors
-/// What the suite says; the caller prints it.
+/// The suite's errors; the caller prints them.
 pub fn run(arguments: &BankArguments) -> Result<ExitCode> {
     let engine = Engine::parse(&arguments.engine)?;
     let mut server = host::start(

@@ -1,4 +1,4 @@
-//! `peregrine bench behaviour`: what engines do when sessions meet.
+//! `peregrine bench behaviour`: the behaviour of engines when sessions conflict.
 
 use std::process::ExitCode;
 
@@ -15,13 +15,13 @@ use peregrine_suite::server::Installation;
 use crate::arguments::BehaviourArguments;
 use crate::bench::measures::run::{new_directory, parsed};
 
-/// The engines that have transactions, which is what the scripts are about.
+/// The engines with transactions, since the scripts test transactions.
 const USUAL: [Engine; 3] = [Engine::InnoDb, Engine::MyRocks, Engine::Peregrine];
 
-/// Plays the scripts and prints the matrix; exit status 1 when Peregrine broke a promise.
+/// Runs the scripts and prints the matrix; exit status 1 when Peregrine broke a promise.
 ///
 /// # Errors
-/// What the suite says; the caller prints it.
+/// The suite's errors; the caller prints them.
 pub fn run(arguments: &BehaviourArguments) -> Result<ExitCode> {
     let target = target_directory();
     let engines = parsed(&arguments.engines, Engine::parse, &USUAL)?;

@@ -1,4 +1,4 @@
-//! `peregrine bench histories`: isolation proven by random histories.
+//! `peregrine bench histories`: proof of isolation by random histories.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -22,10 +22,10 @@ use peregrine_suite::server::Installation;
 use crate::arguments::HistoriesArguments;
 use crate::bench::measures::run::new_directory;
 
-/// Runs the histories and prints one line a level; exit status 1 when one was not kept.
+/// Runs the histories and prints one line per level; exit status 1 when a level was violated.
 ///
 /// # Errors
-/// What the suite says; the caller prints it.
+/// The suite's errors; the caller prints them.
 pub fn run(arguments: &HistoriesArguments) -> Result<ExitCode> {
     let names: Vec<&str> = arguments.level.iter().map(String::as_str).collect();
     let levels: Vec<Level> = match names[..] {

@@ -1,4 +1,4 @@
-//! Proofs that sessions, and the engine's own threads, do not disturb each other.
+//! Proofs of isolation between sessions and the engine's own threads.
 
 pub(super) mod bank;
 pub(super) mod behaviour;

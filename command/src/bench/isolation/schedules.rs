@@ -1,4 +1,4 @@
-//! `peregrine bench schedules`: the whole engine in orders of threads that seeds decide.
+//! `peregrine bench schedules`: the whole engine under orders of threads that seeds decide.
 
 use std::process::ExitCode;
 
@@ -8,10 +8,10 @@ use peregrine_suite::schedules::work::{here, run as run_all, stay_on, Request};
 
 use crate::arguments::{SchedulesArguments, SchedulesHereArguments};
 
-/// Plays schedules in processes; exit status 1 when one failed.
+/// Runs schedules in processes; exit status 1 when one failed.
 ///
 /// # Errors
-/// What the suite says; the caller prints it.
+/// The suite's errors; the caller prints them.
 pub fn run(arguments: &SchedulesArguments) -> Result<ExitCode> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let request = Request {
@@ -38,7 +38,7 @@ pub fn run(arguments: &SchedulesArguments) -> Result<ExitCode> {
     })
 }
 
-/// Plays schedules in this process; exit status 1 when one failed.
+/// Runs schedules in this process; exit status 1 when one failed.
 pub fn run_here(arguments: &SchedulesHereArguments) -> ExitCode {
     if let Some(processor) = arguments.processor {
         stay_on(processor);

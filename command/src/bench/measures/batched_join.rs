@@ -1,4 +1,4 @@
-//! `peregrine bench batched-join`: a join through a secondary key, row by row and by batches of keys.
+//! `peregrine bench batched-join`: a join through a secondary key, row by row and in batches of keys.
 
 use std::process::ExitCode;
 
@@ -17,7 +17,7 @@ use crate::bench::host;
 /// Measures both engines and prints one line; exit status 1 when batches gain too little, or InnoDB's are faster.
 ///
 /// # Errors
-/// What the suite says; the caller prints it.
+/// The suite's errors; the caller prints them.
 pub fn run(arguments: &BatchedJoinArguments) -> Result<ExitCode> {
     let engines = [Engine::InnoDb, Engine::Peregrine];
     let options = SERVER_OPTIONS.map(str::to_owned).to_vec();

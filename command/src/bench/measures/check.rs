@@ -1,4 +1,4 @@
-//! `peregrine bench check`: what is wrong with workload files.
+//! `peregrine bench check`: errors in workload files.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -10,7 +10,7 @@ use peregrine_suite::workload::{
 
 use crate::arguments::WorkloadArguments;
 
-/// Checks the files; exit status 1 when something is wrong with one.
+/// Checks the files; exit status 1 when one has an error.
 ///
 /// # Errors
 /// When a file can't be read.

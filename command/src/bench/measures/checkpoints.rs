@@ -1,5 +1,5 @@
-//! `peregrine bench checkpoint-stalls` and `recovery-time`: what checkpoints cost those who write, and
-//! what they save those who wait for a restart.
+//! `peregrine bench checkpoint-stalls` and `recovery-time`: the cost of checkpoints for writers, and their gain for a
+//! restart.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -17,10 +17,10 @@ use super::stress::status;
 use crate::arguments::{CheckpointStallsArguments, RecoveryTimeArguments};
 use crate::bench::host;
 
-/// Checkpoint after checkpoint beside writers; exit status 1 when they had to pause.
+/// Takes checkpoint after checkpoint while writers run; exit status 1 when checkpoints made them pause.
 ///
 /// # Errors
-/// What the suite says; the caller prints it.
+/// The suite's errors; the caller prints them.
 pub fn stalls(arguments: &CheckpointStallsArguments) -> Result<ExitCode> {
     let mut held = true;
     for target in &arguments.targets {
@@ -91,7 +91,7 @@ fn server_stalls(arguments: &CheckpointStallsArguments) -> Result<checkpoint_sta
 /// Kills a server under full load; exit status 1 when it is not ready again in time.
 ///
 /// # Errors
-/// What the suite says; the caller prints it.
+/// The suite's errors; the caller prints them.
 pub fn recovery_time(arguments: &RecoveryTimeArguments) -> Result<ExitCode> {
     let mut server = host::start(
         &arguments.host,

@@ -1,4 +1,4 @@
-//! `peregrine bench embedded`: the library beside other embedded stores.
+//! `peregrine bench embedded`: the library compared with other embedded stores.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -14,10 +14,10 @@ use super::run::{distinct, new_directory};
 use super::stress::status;
 use crate::arguments::EmbeddedArguments;
 
-/// Measures the stores and prints a table and one line; exit status 1 when what is promised did not hold.
+/// Measures the stores and prints a table and one line; exit status 1 when a promise did not hold.
 ///
 /// # Errors
-/// What the suite says; the caller prints it.
+/// The suite's errors; the caller prints them.
 pub fn run(arguments: &EmbeddedArguments) -> Result<ExitCode> {
     let names = if arguments.stores.is_empty() {
         NAMES.map(str::to_owned).to_vec()

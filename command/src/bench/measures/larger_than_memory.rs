@@ -1,4 +1,4 @@
-//! `peregrine bench larger-than-memory`: reads of data that the caches hold a tenth of.
+//! `peregrine bench larger-than-memory`: reads of data ten times larger than the caches.
 
 use std::process::ExitCode;
 
@@ -16,14 +16,14 @@ use super::run::{new_directory, settings};
 use super::stress::status;
 use crate::arguments::{LargerThanMemoryArguments, RunArguments, WarmUp};
 
-/// The caches while tables are loaded.
+/// Bytes of the caches while tables are loaded.
 const LOADING: u64 = 512 << 20;
 
-/// Measures both engines, and prints a table, the cells that are below and one line; exit status 1 when a ratio is too small or an
-/// answer wrong.
+/// Measures both engines, and prints a table, the cells below the minimum, and one line; exit status 1 when a ratio is
+/// too small or an answer wrong.
 ///
 /// # Errors
-/// What the suite says; the caller prints it.
+/// The suite's errors; the caller prints them.
 pub fn run(arguments: &LargerThanMemoryArguments) -> Result<ExitCode> {
     let target = target_directory();
     let out = new_directory(
@@ -63,7 +63,7 @@ pub fn run(arguments: &LargerThanMemoryArguments) -> Result<ExitCode> {
             options: server_options,
         }),
         keep_data: false,
-        // Filling the tables is no part of this, and takes InnoDB many minutes with such a cache.
+        // The load of the tables is not measured, and takes InnoDB many minutes with such a small cache.
         loading_cache_bytes: Some(arguments.cache.max(LOADING)),
     };
     let lines = match runner::run(&request) {

@@ -13,10 +13,10 @@ use super::stress::status;
 use crate::arguments::LockedRowsArguments;
 use crate::bench::host;
 
-/// Measures both engines and prints one line; exit status 1 when Peregrine's locks don't hold, or take too much.
+/// Measures both engines and prints one line; exit status 1 when Peregrine's locks don't hold, or take too much memory.
 ///
 /// # Errors
-/// What the suite says; the caller prints it.
+/// The suite's errors; the caller prints them.
 pub fn run(arguments: &LockedRowsArguments) -> Result<ExitCode> {
     let engines = [Engine::InnoDb, Engine::Peregrine];
     let server = host::start(&arguments.host, &engines, 2, "locked-rows", Vec::new())?;

@@ -14,7 +14,7 @@ use crate::bench::host;
 /// Connections of the command.
 const CONNECTIONS: u32 = 8;
 
-/// Makes, writes and reads the tables of one engine on a server of its own.
+/// Creates, writes and reads the tables of one engine on a server of its own.
 fn one(engine: Engine, arguments: &ManyTablesArguments) -> Result<Figures> {
     let purpose = format!("many-tables-{}", engine.name());
     let mut server = host::start(
@@ -32,11 +32,10 @@ fn one(engine: Engine, arguments: &ManyTablesArguments) -> Result<Figures> {
     Ok(figures)
 }
 
-/// Runs both engines and prints one line; exit status 1 when a statement failed, or Peregrine took more than
-/// InnoDB.
+/// Runs both engines and prints one line; exit status 1 when a statement failed, or Peregrine took more than InnoDB.
 ///
 /// # Errors
-/// What the suite says; the caller prints it.
+/// The suite's errors; the caller prints them.
 pub fn run(arguments: &ManyTablesArguments) -> Result<ExitCode> {
     let both = || {
         Ok(Outcome {

@@ -20,20 +20,22 @@ use crate::bench::host;
 /// Connections of the load and of the command itself.
 const CONNECTIONS: u32 = 16;
 
-/// What is allowed beside the server's own memory and the cache: for the engine half a cache of locks
-/// and what `docs/reliability.md` states, for the server the long values and sorts of the sessions.
+/// Memory allowed in addition to the server's own memory and the cache.
+///
+/// For the engine: half a cache of locks, and the memory stated in `docs/reliability.md`. For the server: the sessions'
+/// long values and sorts.
 const BESIDE: u64 = 160 << 20;
 
 /// Exit status where the limit can't be set.
 const UNAVAILABLE: u8 = 69;
 
-/// Runs the load and prints one line; exit status 1 when the server was killed, took more than it may,
-/// or gave a wrong answer, 69 where no limit can be set.
+/// Runs the load and prints one line; exit status 1 when the server was killed, exceeded the limit, or gave a wrong
+/// answer, 69 where no limit can be set.
 ///
 /// # Errors
-/// What the suite says; the caller prints it.
+/// The suite's errors; the caller prints them.
 pub fn run(arguments: &MemoryArguments) -> Result<ExitCode> {
-    // What other engines and temporary tables would take by default is more than the cache.
+    // By default, other engines and temporary tables would take more memory than the cache.
     let server_options = || {
         ["--aria-pagecache-buffer-size=8M", "--key-buffer-size=1M"]
             .map(str::to_owned)

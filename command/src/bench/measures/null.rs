@@ -1,4 +1,4 @@
-//! `peregrine bench null`: what clients cost by themselves.
+//! `peregrine bench null`: the clients' own cost.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -16,7 +16,7 @@ use crate::arguments::NullArguments;
 /// Prints the cells and one line; exit status 1 when clients are too slow.
 ///
 /// # Errors
-/// What the suite says; the caller prints it.
+/// The suite's errors; the caller prints them.
 pub fn run(arguments: &NullArguments) -> Result<ExitCode> {
     let latest = || -> PathBuf { target_directory().join("bench").join("latest") };
     let dir = arguments.dir.clone().unwrap_or_else(latest);

@@ -1,4 +1,4 @@
-//! `peregrine bench report`: results as one page, as tables for a README, and what changed between two.
+//! `peregrine bench report`: results as a page or as tables for a README, and a comparison of two results.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -12,13 +12,13 @@ use peregrine_suite::server::installation::target_directory;
 
 use crate::arguments::ReportArguments;
 
-/// What a page of what changed is called, unless it is said.
+/// The default name of a page with a comparison.
 const COMPARED: &str = "compare.html";
 
-/// Writes the report, and beside each directory's results the same as CSV.
+/// Writes the report, and CSV files of the same beside each directory's results.
 ///
 /// # Errors
-/// What the suite says; the caller prints it.
+/// The suite's errors; the caller prints them.
 pub fn run(arguments: &ReportArguments) -> Result<ExitCode> {
     let as_page = match arguments.format.as_str() {
         "html" => true,
@@ -72,7 +72,9 @@ pub fn run(arguments: &ReportArguments) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Where the page lies when nothing is said. One of what changed leaves the reports of both as they are.
+/// Returns the page's default path.
+///
+/// The page of a comparison does not replace the reports of the two results.
 fn usual(dirs: &[PathBuf], is_compared: bool) -> PathBuf {
     let (dir, name) = if is_compared {
         (dirs.last(), COMPARED)

@@ -20,15 +20,15 @@ use crate::arguments::{RunArguments, WarmUp};
 /// The most client threads that a run may ask for.
 const MOST_THREADS: u32 = 4_096;
 
-/// The longest warm-up of one that ends when it is steady, in seconds.
+/// The longest warm-up that ends when the rate is steady, in seconds.
 const LONGEST_WARM_UP_S: f64 = 60.0;
-/// Within how many percent rates count as steady.
+/// Rates within this many percent count as steady.
 const STEADY_PERCENT: f64 = 5.0;
 
 /// Runs the benchmark; exit status 1 when an answer was wrong or a query failed.
 ///
 /// # Errors
-/// What the suite says; the caller prints it.
+/// The suite's errors; the caller prints them.
 pub fn run(arguments: &RunArguments) -> Result<ExitCode> {
     let target = target_directory();
     let bench = target.join("bench");
@@ -86,7 +86,7 @@ pub fn run(arguments: &RunArguments) -> Result<ExitCode> {
     }
 }
 
-/// The server to be measured.
+/// Returns the server to measure.
 fn server(arguments: &RunArguments, settings: &RunSettings, target: &Path) -> Result<Server> {
     if let Some(url) = &arguments.url {
         return Ok(Server::Url(ServerUrl::parse(url)?));
@@ -106,8 +106,9 @@ fn server(arguments: &RunArguments, settings: &RunSettings, target: &Path) -> Re
     }))
 }
 
-/// The engines, and where threads run: a server that runs already may have any engines, and keeps its threads
-/// where it likes.
+/// Returns the engines, and the placement of threads.
+///
+/// A server that runs already may have any engines, and places its threads itself.
 fn engines_and_placement(arguments: &RunArguments) -> Result<(Vec<Engine>, Placement)> {
     let asked = match arguments.placement.as_deref() {
         None => None,
@@ -120,7 +121,7 @@ fn engines_and_placement(arguments: &RunArguments) -> Result<(Vec<Engine>, Place
         }
     };
     if arguments.url.is_none() {
-        // Whoever asks for all workloads means all that they can be done on.
+        // A run of all workloads includes the engines and stores for each of them.
         let everything: Vec<Engine> =
             match arguments.workload.iter().any(|name| name.trim() == "all") {
                 true => Engine::measured().collect(),
@@ -155,7 +156,7 @@ fn engines_and_placement(arguments: &RunArguments) -> Result<(Vec<Engine>, Place
     Ok((engines, Placement::Free))
 }
 
-/// Refuses embedded stores, saying why.
+/// Refuses embedded stores, with the reason.
 fn none_embedded(engines: &[Engine], why: &str) -> Result<()> {
     match engines.iter().find(|engine| engine.is_embedded()) {
         None => Ok(()),
@@ -192,7 +193,7 @@ fn link_latest(bench: &Path, out: &Path) -> Result<()> {
     std::os::unix::fs::symlink(to, &link).at("cannot link", &link)
 }
 
-/// The directory given, or a new one under `bench` named by its purpose and the time.
+/// Returns the directory given, or a new one under `bench` named by its purpose and the time.
 ///
 /// # Errors
 /// When it can't be made absolute.
@@ -210,7 +211,7 @@ pub fn new_directory(given: Option<&Path>, bench: &Path, purpose: &str) -> Resul
 /// The settings that the options ask for.
 ///
 /// # Errors
-/// [`SuiteError::Usage`] with what is allowed.
+/// [`SuiteError::Usage`] with the allowed values.
 pub fn settings(arguments: &RunArguments) -> Result<RunSettings> {
     let profile = Profile::parse(arguments.profile.as_deref().unwrap_or("quick"))?;
     let (engines, placement) = engines_and_placement(arguments)?;
@@ -283,7 +284,7 @@ pub fn settings(arguments: &RunArguments) -> Result<RunSettings> {
     })
 }
 
-/// The workloads asked for, each with the parameters and transactions that are its own among those named.
+/// Returns the workloads asked for, each with those of the named parameters and transactions that it has.
 fn planned(arguments: &RunArguments, profile: &str) -> Result<Vec<Planned>> {
     let mut set: BTreeMap<String, i64> = arguments.set.iter().cloned().collect();
     set.extend(arguments.rows.map(|rows| ("rows".to_owned(), rows)));
@@ -349,7 +350,7 @@ fn planned(arguments: &RunArguments, profile: &str) -> Result<Vec<Planned>> {
     Ok(planned)
 }
 
-/// Whether there is anything in these workloads that embedded stores can do by themselves.
+/// Fails when the workloads have no query that embedded stores can run.
 fn some_query_of_normal(workloads: &[Planned]) -> Result<()> {
     for planned in workloads {
         let options = Options {
@@ -369,7 +370,7 @@ fn some_query_of_normal(workloads: &[Planned]) -> Result<()> {
     ))
 }
 
-/// Whether every name is that of something of one of the workloads.
+/// Fails when a name is unknown in all of the workloads.
 fn known<'n>(
     names: impl Iterator<Item = &'n String>,
     what: &str,
@@ -391,7 +392,7 @@ fn known<'n>(
     Ok(())
 }
 
-/// The things named, or all there are.
+/// Returns the named values, or all.
 ///
 /// # Errors
 /// Those of `parse`.

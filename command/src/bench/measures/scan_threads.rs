@@ -1,4 +1,4 @@
-//! `peregrine bench scan-threads`: what a scan gains by several threads.
+//! `peregrine bench scan-threads`: the gain of several threads for a scan.
 
 use std::process::ExitCode;
 
@@ -13,10 +13,10 @@ use super::run::new_directory;
 use super::stress::status;
 use crate::arguments::ScanThreadsArguments;
 
-/// Measures and prints one line; exit status 1 when several threads are not as much faster as asked for.
+/// Measures and prints one line; exit status 1 when several threads are not as much faster as required.
 ///
 /// # Errors
-/// What the suite says; the caller prints it.
+/// The suite's errors; the caller prints them.
 pub fn run(arguments: &ScanThreadsArguments) -> Result<ExitCode> {
     let bench = target_directory().join("bench");
     let dir = new_directory(None, &bench, "scan-threads")?;

@@ -11,10 +11,10 @@ use super::run::parsed;
 use crate::arguments::{ContentionArguments, HeldSnapshotArguments, LargeTransactionArguments};
 use crate::bench::host;
 
-/// The smallest part of the throughput with few sessions that many sessions must keep.
+/// The least share of the throughput with few sessions that many sessions must keep.
 const KEPT: f64 = 0.8;
 
-/// Within how many milliseconds a closed ring's victim must know of it.
+/// The most milliseconds until the victim of a closed ring gets its error.
 const AT_ONCE_MS: f64 = 1_000.0;
 
 /// Exit status 0 or 1.
@@ -34,10 +34,10 @@ fn word(held: bool) -> &'static str {
     }
 }
 
-/// Measures a hot row and closes a ring; exit status 1 when Peregrine falls behind.
+/// Measures a hot row and closes a ring; exit status 1 when Peregrine is worse than required.
 ///
 /// # Errors
-/// What the suite says; the caller prints it.
+/// The suite's errors; the caller prints them.
 pub fn contention(arguments: &ContentionArguments) -> Result<ExitCode> {
     let usual = [Engine::InnoDb, Engine::Peregrine];
     let engines = parsed(&arguments.engines, Engine::parse, &usual)?;
@@ -107,10 +107,10 @@ pub fn contention(arguments: &ContentionArguments) -> Result<ExitCode> {
     Ok(status(held))
 }
 
-/// A transaction larger than the cache; exit status 1 when it did not end as it should.
+/// Runs a transaction larger than the cache; exit status 1 when it did not end as required.
 ///
 /// # Errors
-/// What the suite says; the caller prints it.
+/// The suite's errors; the caller prints them.
 pub fn large_transaction(arguments: &LargeTransactionArguments) -> Result<ExitCode> {
     let engine = Engine::parse(&arguments.engine)?;
     let server = host::start(
@@ -135,10 +135,10 @@ pub fn large_transaction(arguments: &LargeTransactionArguments) -> Result<ExitCo
     Ok(status(outcome.held()))
 }
 
-/// A snapshot held beside writers; exit status 1 when Peregrine did not bear it.
+/// Holds a snapshot while writers run; exit status 1 when Peregrine exceeds the limits.
 ///
 /// # Errors
-/// What the suite says; the caller prints it.
+/// The suite's errors; the caller prints them.
 pub fn held_snapshot(arguments: &HeldSnapshotArguments) -> Result<ExitCode> {
     let usual = [Engine::Peregrine, Engine::InnoDb];
     let mut held = true;

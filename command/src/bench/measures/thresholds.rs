@@ -1,4 +1,4 @@
-//! `peregrine bench thresholds`: results held against what they must reach.
+//! `peregrine bench thresholds`: results compared with thresholds.
 
 use std::process::ExitCode;
 
@@ -8,10 +8,10 @@ use peregrine_suite::results::{file, Thresholds, Verdict};
 use super::stress::status;
 use crate::arguments::ThresholdsArguments;
 
-/// Prints the cells that are below and one line; exit status 1 when it is not held.
+/// Prints the cells below their thresholds and one line; exit status 1 when there are any.
 ///
 /// # Errors
-/// What the suite says; the caller prints it.
+/// The suite's errors; the caller prints them.
 pub fn run(arguments: &ThresholdsArguments) -> Result<ExitCode> {
     let path = &arguments.thresholds;
     let text = std::fs::read_to_string(path).at("cannot read", path)?;

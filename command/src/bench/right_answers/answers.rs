@@ -1,4 +1,4 @@
-//! `peregrine bench answers`: statements once answered wrongly, on InnoDB and on Peregrine.
+//! `peregrine bench answers`: statements that Peregrine once answered wrongly, on InnoDB and on Peregrine.
 
 use std::process::ExitCode;
 
@@ -10,10 +10,10 @@ use peregrine_suite::runner::interrupt;
 use crate::arguments::AnswersArguments;
 use crate::bench::host;
 
-/// Plays the scripts, a line each and one for all; exit status 1 when answers differ.
+/// Runs the scripts and prints a line for each and one for all; exit status 1 when answers differ.
 ///
 /// # Errors
-/// What the suite says; the caller prints it.
+/// The suite's errors; the caller prints them.
 pub fn run(arguments: &AnswersArguments) -> Result<ExitCode> {
     let engines = [Engine::InnoDb, Engine::Peregrine];
     let mut server = host::start(&arguments.host, &engines, 2, "answers", Vec::new())?;

@@ -1,4 +1,4 @@
-//! `peregrine bench changes`: the same rows, whichever engine changes them.
+//! `peregrine bench changes`: the same rows from both engines.
 
 use std::process::ExitCode;
 
@@ -12,11 +12,12 @@ use peregrine_suite::runner::interrupt;
 use crate::arguments::ChangesArguments;
 use crate::bench::host;
 
-/// Runs the comparison and prints one line; exit status 1 when something differs, and the server's directory stays
-/// then.
+/// Runs the comparison and prints one line.
+///
+/// When something differs, exit status 1, and the server's directory is kept.
 ///
 /// # Errors
-/// What the suite says; the caller prints it.
+/// The suite's errors; the caller prints them.
 pub fn run(arguments: &ChangesArguments) -> Result<ExitCode> {
     let engines = [Engine::InnoDb, Engine::Peregrine];
     let server = host::start(&arguments.host, &engines, 2, "changes", Vec::new())?;

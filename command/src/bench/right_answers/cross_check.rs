@@ -1,4 +1,4 @@
-//! `peregrine bench sysbench` and `go-tpc`: our clients beside tools that nobody here wrote.
+//! `peregrine bench sysbench` and `go-tpc`: our clients compared with tools of other authors.
 
 use std::fmt;
 use std::process::ExitCode;
@@ -16,10 +16,10 @@ use crate::bench::host;
 use crate::bench::measures::run::{distinct, parsed};
 use crate::bench::measures::stress::status;
 
-/// Queries by our clients and by sysbench; exit status 1 when their figures don't agree.
+/// Runs queries with our clients and with sysbench; exit status 1 when their figures don't agree.
 ///
 /// # Errors
-/// What the suite says; the caller prints it.
+/// The suite's errors; the caller prints them.
 pub fn sysbench(arguments: &SysbenchArguments) -> Result<ExitCode> {
     let engine = Engine::parse(&arguments.engine)?;
     let request = reads::Request {
@@ -35,7 +35,7 @@ pub fn sysbench(arguments: &SysbenchArguments) -> Result<ExitCode> {
     };
     let tool = Sysbench::find()?;
     let most = arguments.threads.iter().copied().max().unwrap_or(1);
-    // Both clients are there at once, if only one asks.
+    // Both clients are connected at the same time, though only one runs queries.
     let server = host::start(
         &arguments.on.host(),
         &[engine],
@@ -47,11 +47,11 @@ pub fn sysbench(arguments: &SysbenchArguments) -> Result<ExitCode> {
     end(server, outcome, reads::Outcome::held)
 }
 
-/// Order entry by our clients and by go-tpc, and its check of our tables; exit status 1 when the rates don't agree
-/// or a condition does not hold.
+/// Runs order entry with our clients and with go-tpc, and go-tpc's check of our tables; exit status 1 when the rates
+/// don't agree or a condition does not hold.
 ///
 /// # Errors
-/// What the suite says; the caller prints it.
+/// The suite's errors; the caller prints them.
 pub fn go_tpc(arguments: &GoTpcArguments) -> Result<ExitCode> {
     let engines = parsed(&arguments.engines, Engine::parse, &[])?;
     let compared = parsed(&arguments.compare, Engine::parse, &[])?;
@@ -95,7 +95,7 @@ pub fn go_tpc(arguments: &GoTpcArguments) -> Result<ExitCode> {
     end(server, outcome, orders::Outcome::held)
 }
 
-/// Prints what came of it; the server goes where that is good.
+/// Prints the outcome; removes the server when the outcome is good.
 fn end<O: fmt::Display>(
     server: Hosted,
     outcome: Result<O>,

@@ -1,4 +1,4 @@
-//! `peregrine bench differential`: random tables and statements, answered as `InnoDB` answers.
+//! `peregrine bench differential`: random tables and statements, with the answers of `InnoDB`.
 
 use std::process::ExitCode;
 
@@ -12,11 +12,12 @@ use peregrine_suite::runner::interrupt;
 use crate::arguments::DifferentialArguments;
 use crate::bench::host;
 
-/// Runs the comparison and prints one line; exit status 1 when something differs, and the short scripts stand on
-/// standard error then.
+/// Runs the comparison and prints one line.
+///
+/// When something differs, exit status 1, and the shortened scripts are on standard error.
 ///
 /// # Errors
-/// What the suite says; the caller prints it.
+/// The suite's errors; the caller prints them.
 pub fn run(arguments: &DifferentialArguments) -> Result<ExitCode> {
     let engines = [Engine::InnoDb, Engine::Peregrine];
     let mut server = host::start(&arguments.host, &engines, 2, "differential", Vec::new())?;

@@ -1,4 +1,4 @@
-//! `peregrine bench pushdown`: the same answers, whoever runs the statement.
+//! `peregrine bench pushdown`: the same answers from the engine and from the server.
 
 use std::process::ExitCode;
 
@@ -15,7 +15,7 @@ use crate::bench::host;
 /// Runs the comparison and prints one line; exit status 1 when answers differ.
 ///
 /// # Errors
-/// What the suite says; the caller prints it.
+/// The suite's errors; the caller prints them.
 pub fn run(arguments: &PushdownArguments) -> Result<ExitCode> {
     let engines = [Engine::InnoDb, Engine::Peregrine];
     let server = host::start(&arguments.host, &engines, 2, "pushdown", Vec::new())?;

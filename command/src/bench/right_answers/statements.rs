@@ -14,11 +14,12 @@ use peregrine_suite::statements::{
 use crate::arguments::StatementsArguments;
 use crate::bench::host;
 
-/// Runs servers one after the other and prints one line, also when it is interrupted; exit status 1 when something is
-/// wrong, and the server's directory stays then.
+/// Runs servers one after the other and prints one line, also when it is interrupted.
+///
+/// When something is wrong, exit status 1, and the server's directory is kept.
 ///
 /// # Errors
-/// What the suite says; the caller prints it.
+/// The suite's errors; the caller prints them.
 pub fn run(arguments: &StatementsArguments) -> Result<ExitCode> {
     let engine = Engine::parse(&arguments.engine)?;
     let request = Request {
@@ -36,7 +37,7 @@ pub fn run(arguments: &StatementsArguments) -> Result<ExitCode> {
         place
             .server_options
             .splice(0..0, life.options.iter().cloned());
-        // A plug-in that is not shaken takes no notice.
+        // A plug-in without the feature `shaken` ignores this.
         let knobs = ("PEREGRINE_SHAKEN".to_owned(), life.seed.to_string());
         place.environment.push(knobs);
         Hosted::start(place)

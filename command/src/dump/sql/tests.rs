@@ -1,4 +1,4 @@
-//! What becomes of tables and rows.
+//! The output for tables and rows.
 
 use super::*;
 use peregrine::{Index, Key, KeyPart, Locking};
@@ -103,11 +103,11 @@ fn texts_have_the_room_that_mariadb_counts_for_them() {
         (0..17).map(text).collect::<Vec<_>>()
     };
     let key = || Some(Key::new(&[0, 1]));
-    // The server has counted four bytes a character.
+    // The server counts four bytes per character.
     let text = created("d/t", texts(1020, 45), key());
     assert_eq!(text.matches("VARCHAR(255)").count(), 17, "{text}");
     assert!(text.contains("PRIMARY KEY"), "{text}");
-    // Who else made the table may have values of as many characters as bytes.
+    // A program's table may have values with as many characters as bytes.
     let text = created("t", texts(1020, 45), key());
     assert!(!text.contains("VARCHAR"), "{text}");
     assert_eq!(text.matches(" TEXT CHARACTER SET utf8mb4").count(), 17);
@@ -192,7 +192,7 @@ fn values_that_mariadb_can_not_have_are_told() {
     assert_eq!(table.lost(), told);
 }
 
-/// Tables of one number each, and of what the server's plug-in keeps with them.
+/// Builds a table with columns of one number each, and with the data of the server's plug-in.
 fn kept(columns: &[&str], user: &str) -> TableSchema {
     let ty = ColumnType::Int {
         bytes: 4,
@@ -251,7 +251,7 @@ SET system_versioning_insert_history = @peregrine_history;
 "
     );
 
-    // As a version before has kept it.
+    // As an older version has stored it.
     schema.user = b"MariaDB\0int(11)\0timestamp(6)\0timestamp(6)".to_vec();
     let table = Table::new("d/t", &schema, options, &mut Names::default());
     let told = table.lost();

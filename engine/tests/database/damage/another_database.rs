@@ -1,4 +1,4 @@
-//! Tables and transactions of two open databases, which have the same numbers.
+//! Tables and transactions of two open databases with the same numbers.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ fn insert(txn: &mut Transaction, table: &Table, id: u32) -> Result<()> {
     txn.insert(table, &[id, id, id].map(Value::from))
 }
 
-/// Whether the transaction finds a row.
+/// Returns whether the transaction finds a row.
 fn has(txn: &mut Transaction, table: &Table, id: u32) -> Result<bool> {
     let key = table.encode_key(0, &[id.into()])?;
     let found = txn.get(table, &key, |_| ())?;
@@ -34,7 +34,7 @@ fn a_transaction_takes_no_table_of_another_database() {
 
     let mut txn = one.begin();
     assert_refused(has(&mut txn, &other.table, 1));
-    // Nor when it has used its own one of that number.
+    // The same after it has used its own table of that number.
     insert(&mut txn, &one.table, 1).unwrap();
     assert_refused(has(&mut txn, &other.table, 1));
     assert_refused(insert(&mut txn, &other.table, 2));
@@ -51,7 +51,7 @@ fn a_transaction_takes_no_table_of_another_database() {
     assert!(!has(&mut txn, &other.table, 2).unwrap());
 }
 
-/// What it writes into such a table nobody would find.
+/// A row written into such a table would be lost.
 #[test]
 fn a_table_that_is_kept_over_a_reopening_is_refused() {
     let OneTable { os, db, table } = OneTable::new(&numbered());

@@ -1,4 +1,4 @@
-//! Damage in one table's pages stays that table's: others work, and the damaged one can be dropped.
+//! Damage in one table's pages affects only that table: others work, and the damaged one can be dropped.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ fn fill(db: &Database, name: &str, rows: u32) {
     txn.commit().unwrap();
 }
 
-/// How many rows can be read; the first error else.
+/// Returns the number of readable rows, or the first error.
 fn read(db: &Database, table: &Arc<Table>, rows: u32) -> Result<u32, Error> {
     let mut txn = db.begin(Isolation::RepeatableRead);
     let mut found = 0;
@@ -54,7 +54,7 @@ fn read(db: &Database, table: &Arc<Table>, rows: u32) -> Result<u32, Error> {
     Ok(found)
 }
 
-/// A database as a crash leaves it.
+/// Copies a database in the state after a crash.
 fn copy_of(dir: &Path) -> tempfile::TempDir {
     let copy = tempfile::tempdir().unwrap();
     for folder in ["", "log", "aside"] {
@@ -72,8 +72,8 @@ fn copy_of(dir: &Path) -> tempfile::TempDir {
     copy
 }
 
-/// Copies a database again and again, its data file damaged at another place each time; counts the
-/// copies that `look` says are damaged.
+/// Copies a database repeatedly, each time with damage at another place of its data file; counts the copies that `look`
+/// finds damaged.
 fn count_damaged(sound: &Path, mut look: impl FnMut(usize, &Path) -> bool) -> usize {
     let sound_data = std::fs::read(sound.join("data")).unwrap();
     let places = (0..sound_data.len()).step_by(3 * 4096).enumerate();
@@ -89,7 +89,7 @@ fn count_damaged(sound: &Path, mut look: impl FnMut(usize, &Path) -> bool) -> us
     damaged.count()
 }
 
-/// Drops or truncates the damaged table, and looks whether all else works.
+/// Drops or truncates the damaged table, and checks that everything else works.
 fn goes(dir: &Path, truncate: bool) -> bool {
     let Ok(db) = Database::open(dir, options()) else {
         return false;
@@ -131,7 +131,7 @@ fn goes(dir: &Path, truncate: bool) -> bool {
 #[test]
 fn a_damaged_table_can_be_dropped_and_truncated() {
     if peregrine::knobs::SHAKEN {
-        // It counts what production's numbers make of it.
+        // The test relies on the knobs' default values.
         return;
     }
     let dir = tempfile::tempdir().unwrap();
@@ -144,7 +144,7 @@ fn a_damaged_table_can_be_dropped_and_truncated() {
     assert!(found > 3, "{found} damaged tables");
 }
 
-/// A database with two tables, of one of which recovery has to change every row.
+/// Creates a database with two tables; recovery must change every row of one of them.
 fn to_be_recovered(dir: &Path) -> Database {
     let db = Database::open(dir, options()).unwrap();
     fill(&db, "kept", 3);
@@ -163,11 +163,11 @@ fn to_be_recovered(dir: &Path) -> Database {
     db
 }
 
-/// What an earlier opening has quarantined was the table's rows before.
+/// The rows that an earlier opening has quarantined are those from before the truncation.
 #[test]
 fn rows_put_into_a_table_once_quarantined_and_truncated_are_found_after_a_crash() {
     if peregrine::knobs::SHAKEN {
-        // It counts what production's numbers make of it.
+        // The test relies on the knobs' default values.
         return;
     }
     let dir = tempfile::tempdir().unwrap();
@@ -190,7 +190,7 @@ fn rows_put_into_a_table_once_quarantined_and_truncated_are_found_after_a_crash(
         }
         txn.commit().unwrap();
         db.sync_log().unwrap();
-        // Twice, for the second opening must not depend on what the first has left.
+        // Opens twice, because the second opening must not depend on the state that the first has left.
         let mut crashed = copy_of(dir);
         for _ in 0..2 {
             crashed = copy_of(crashed.path());
@@ -203,11 +203,11 @@ fn rows_put_into_a_table_once_quarantined_and_truncated_are_found_after_a_crash(
     assert!(found > 0, "no table was quarantined");
 }
 
-/// So it is when the log that tells of the truncation has gone.
+/// The same after the log with the truncation is gone.
 #[test]
 fn rows_put_into_a_table_once_quarantined_and_truncated_are_found_after_an_orderly_end() {
     if peregrine::knobs::SHAKEN {
-        // It counts what production's numbers make of it.
+        // The test relies on the knobs' default values.
         return;
     }
     let dir = tempfile::tempdir().unwrap();
@@ -253,7 +253,7 @@ fn rows_put_into_a_table_once_quarantined_and_truncated_are_found_after_an_order
     assert!(found > 0, "no table was quarantined");
 }
 
-/// Changes the first rows of tables, in a transaction that is prepared.
+/// Changes the first rows of tables, in a prepared transaction.
 fn prepare(db: &Database, xid: &Xid, tables: &[&str]) {
     let mut txn = db.begin(Isolation::ReadCommitted);
     for name in tables {
@@ -270,7 +270,7 @@ fn prepare(db: &Database, xid: &Xid, tables: &[&str]) {
 fn a_prepared_transaction_keeps_its_changes_of_the_other_tables() {
     let dir = tempfile::tempdir().unwrap();
     let sound = dir.path().join("sound");
-    // Recovery repeats what was committed, and meets the damage before it comes to the prepared one.
+    // Recovery repeats the committed changes, and meets the damage before it restores the prepared transaction.
     let db = to_be_recovered(&sound);
     let xid = Xid::new(1, b"global", b"branch").unwrap();
     prepare(&db, &xid, &["kept", "damaged"]);
@@ -295,8 +295,8 @@ fn a_prepared_transaction_keeps_its_changes_of_the_other_tables() {
     assert!(found > 0, "no table was quarantined");
 }
 
-/// What the dump of a closed database has as the body of the damaged table's first row; nothing where it
-/// says that it can't tell.
+/// Returns the body of the damaged table's first row in the dump of a closed database; `None` when the dump reports it
+/// missing.
 fn dumped_body(dir: &Path) -> Option<Vec<u8>> {
     let (mut body, mut missing) = (None, 0);
     let dump = peregrine::dump::Dump::open(dir).unwrap();
@@ -318,7 +318,7 @@ fn dumped_body(dir: &Path) -> Option<Vec<u8>> {
     body
 }
 
-/// Ends a running database as a crash does.
+/// Ends a running database like a crash.
 fn crash(db: Database, dir: &Path) {
     db.sync_log().unwrap();
     let crashed = copy_of(dir);
@@ -334,8 +334,7 @@ fn crash(db: Database, dir: &Path) {
     }
 }
 
-/// A prepared transaction meets a quarantined table, and is decided about at one of the next
-/// openings.
+/// A prepared transaction meets a quarantined table, and is decided at one of the next openings.
 fn decide_behind_damage(tables: &[&str], commits: bool) {
     let dir = tempfile::tempdir().unwrap();
     let sound = dir.path().join("sound");
@@ -386,7 +385,7 @@ fn decide_behind_damage(tables: &[&str], commits: bool) {
     assert!(wrong.is_empty(), "not as it was decided: {wrong:?}");
 }
 
-/// What it had changed there is kept, as a committed transaction's changes are.
+/// The transaction's changes in the table are kept, like those of a committed transaction.
 #[test]
 fn a_prepared_transaction_that_commits_loses_nothing_in_a_quarantined_table() {
     decide_behind_damage(&["kept", "damaged"], true);
@@ -398,11 +397,11 @@ fn a_prepared_transaction_that_rolls_back_leaves_nothing_in_a_quarantined_table(
     decide_behind_damage(&["kept", "damaged"], false);
 }
 
-/// Nothing but the prepared transaction's own changes has to be made again.
+/// Recovery only has to make the prepared transaction's own changes again.
 #[test]
 fn a_prepared_transaction_in_a_damaged_table_keeps_no_other_table_closed() {
     if peregrine::knobs::SHAKEN {
-        // It reads values that stand in their rows.
+        // The test reads values that are stored in their rows.
         return;
     }
     let dir = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! Tables that are dropped, renamed or truncated while reads fail: they are gone, or as they were, and nothing else
-//! is touched.
+//! Tables that are dropped, renamed or truncated while reads fail: the change is complete or has no effect, and affects
+//! nothing else.
 
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use peregrine::{
 
 use crate::tables::schemas::{grouped, noise};
 
-/// So many rows of this length have inner nodes below the root, and do not fit the pool.
+/// So many rows of this length need inner nodes below the root, and exceed the pool.
 const ROWS: u32 = 1_000;
 const BODY: usize = 3_000;
-/// A definition that is this much longer does not fit into one page of the catalog.
+/// A definition with this many more bytes does not fit into one page of the catalog.
 const LONG: usize = 40_000;
 
 fn options() -> Options {
@@ -52,7 +52,7 @@ fn rows_in(txn: &mut Transaction, table: &Arc<Table>) -> u32 {
     rows
 }
 
-/// Reads single rows until the pool has nothing else: what a scan passes is the first to go.
+/// Reads single rows until the pool has nothing else: a scan's pages would be evicted first.
 fn fill_pool(txn: &mut Transaction, table: &Arc<Table>) {
     let mut cursor = Cursor::new(table, 0, CursorOptions::default());
     for id in (0..ROWS).chain(0..ROWS) {
@@ -61,7 +61,7 @@ fn fill_pool(txn: &mut Transaction, table: &Arc<Table>) {
     }
 }
 
-/// Each read fails in turn; `longer` is what the definition has besides.
+/// Makes each read fail in turn; `longer`: extra bytes in the definition.
 fn with_failing_reads(gone: u32, longer: usize, change: &dyn Fn(&Database) -> Result<(), Error>) {
     let schema = TableSchema {
         user: vec![1; longer],
@@ -89,7 +89,7 @@ fn with_failing_reads(gone: u32, longer: usize, change: &dyn Fn(&Database) -> Re
         if let Err(error) = &changed {
             refused += 1;
             assert!(matches!(error, Error::Io { .. }), "read {read}: {error}");
-            // It is the same table for older snapshots, too.
+            // Older snapshots also still read the table.
             assert_eq!(rows_in(&mut older, &db.table("goes").unwrap()), ROWS);
         }
         drop(older);

@@ -1,4 +1,4 @@
-//! A disk that the log fills.
+//! A disk that is full of log.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -18,7 +18,7 @@ const DIR: &str = "/db";
 fn options() -> Options {
     Options {
         pool_bytes: 16 << 20,
-        // Only what a full disk asks for, no checkpoint of another cause.
+        // Checkpoints run only because of a full disk.
         log_bytes: 1 << 30,
         log_segment_bytes: Some(1 << 20),
         recovery_target: Duration::ZERO,
@@ -31,7 +31,7 @@ fn body(version: u32) -> Vec<u8> {
     noise(version, 400)
 }
 
-/// Gives some rows new bodies, all or none of them.
+/// Gives some rows new bodies, all of them or none.
 fn change(db: &Database, table: &Table, ids: &[u32], version: u32) -> Result<(), Error> {
     let mut txn = db.begin(Isolation::ReadCommitted);
     for &id in ids {

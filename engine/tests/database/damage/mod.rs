@@ -1,4 +1,4 @@
-//! Damage, full disks and what a crash leaves.
+//! Damage, full disks and the state after a crash.
 
 mod another_database;
 mod damaged_tables;

@@ -1,4 +1,4 @@
-//! Snapshots older than a table: what they had of it is gone, and is not taken for nothing.
+//! Snapshots older than a table: its earlier rows are gone, and a read must not report an empty table.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ fn schema() -> TableSchema {
     }
 }
 
-/// All rows, by an index.
+/// Returns all rows, by an index.
 fn read(txn: &mut Transaction, table: &Arc<Table>, index: usize) -> Result<BTreeSet<u32>, Error> {
     let mut cursor = Cursor::new(table, index, CursorOptions::default());
     let mut rows = BTreeSet::new();
@@ -41,20 +41,21 @@ fn key(table: &Table, id: u32) -> Vec<u8> {
     table.encode_key(0, &[id.into()]).unwrap()
 }
 
-/// What is done to a database of one table.
+/// A step in a database of one table.
 #[derive(Clone, Debug)]
 enum Step {
     Snapshot(usize),
     Read(usize, usize),
     Insert(usize),
     End(usize),
-    /// A row, in a transaction of its own.
+    /// Inserts a row in a transaction of its own.
     Commit,
     Create,
     Drop,
     Truncate,
-    /// Another table with the same rows takes its place, the rows committed `late` or not after
-    /// somebody has taken a snapshot.
+    /// Another table with the same rows replaces the table.
+    ///
+    /// Its rows are committed before, or after the given session has taken a snapshot.
     Copy(Option<usize>),
     Rename,
 }
@@ -75,12 +76,12 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A table as it is committed: which one it is, and its rows.
+/// The committed state of a table: its number, and its rows.
 type Committed = Option<(u32, BTreeSet<u32>)>;
 
 struct Session {
     txn: Transaction,
-    /// What its snapshot has of the table.
+    /// The table's state in the session's snapshot.
     snapshot: Option<Committed>,
     own: BTreeSet<u32>,
     uses_table: bool,
@@ -212,7 +213,7 @@ proptest! {
     }
 }
 
-/// A statement's own snapshot is newer, and SERIALIZABLE has none.
+/// The snapshot of a single statement is newer, and SERIALIZABLE has none.
 #[test]
 fn only_snapshots_that_last_are_too_old() {
     let dir = tempfile::tempdir().unwrap();
@@ -238,7 +239,7 @@ fn only_snapshots_that_last_are_too_old() {
     }
 }
 
-/// A table of one session is read by a transaction that had its snapshot before.
+/// A transaction with an older snapshot can read a table of one session.
 #[test]
 fn tables_of_one_session_are_never_too_new() {
     let dir = tempfile::tempdir().unwrap();

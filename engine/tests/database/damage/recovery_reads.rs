@@ -1,4 +1,4 @@
-//! One read fails while a database is recovered: then it does not open, or all is as after the last commit.
+//! One read fails during recovery: the database does not open, or it has the state of the last commit.
 
 use std::io::ErrorKind;
 use std::sync::Arc;

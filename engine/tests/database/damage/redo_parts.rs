@@ -1,4 +1,4 @@
-//! Changes that the log gets in parts, before their transaction ends, and that are made again from there.
+//! Changes that the log gets in parts before their transaction ends, and that recovery makes again.
 
 use std::ops::Deref;
 
@@ -10,7 +10,7 @@ use peregrine::{
 use crate::tables::one_table::OneTable;
 use crate::tables::schemas::{noise, INT};
 
-/// So many changes are more than the log gets in one part.
+/// So many changes need more than one part of the log.
 const ROWS: u32 = 1000;
 
 /// Rows with a long name, which is their key, and a unique number.
@@ -76,7 +76,9 @@ impl World {
     }
 }
 
-/// A change of a row's key is two changes in the log. The second is refused, whenever the first is made.
+/// A change of a row's key is two changes in the log.
+///
+/// The second is refused, after the first has been made.
 fn is_made_again(code: u32, is_refusal: impl Fn(&Error) -> bool) {
     let world = World::new();
     let mut txn = world.begin();
@@ -121,10 +123,10 @@ fn a_prepared_transaction_is_made_again_where_changes_of_keys_met_a_lock() {
     is_made_again(3 * ROWS, |error| matches!(error, Error::LockNotAvailable));
 }
 
-/// Enough that one of them fills a part of the log.
+/// Long enough that one value fills a part of the log.
 const LONG: usize = 300_000;
 
-/// What has been changed beside long values is taken back, when the log has it already.
+/// Changes of other columns beside long values are undone after the log has them.
 #[test]
 fn long_values_that_a_part_did_not_change_are_not_logged_when_it_is_taken_back() {
     let mut by_beginning = Index::new("body", &[2]);
@@ -164,14 +166,14 @@ fn long_values_that_a_part_did_not_change_are_not_logged_when_it_is_taken_back()
     for id in 0..10 {
         put(&mut txn, id, 1, 1);
     }
-    // Of one row another value has changed, and one has come to be, which fills a part.
+    // One row has another change of a value, and one row is new, which fills a part.
     put(&mut txn, 3, 2, 2);
     put(&mut txn, 10, 0, 1);
     let before = world.db.status().log_bytes;
     txn.rollback_to(&savepoint).unwrap();
     txn.commit().unwrap();
     let logged = world.db.status().log_bytes - before;
-    // What of the last two rows had not come to the log, and what is restored of one of them.
+    // The rest of the last two rows that the log did not have yet, and the restored value of one of them.
     assert!((LONG as u64..5 * LONG as u64).contains(&logged), "{logged}");
     assert!(world.after_a_crash().rows() == world.rows());
     assert_eq!(world.rows().len(), 10);

@@ -1,4 +1,4 @@
-//! A process is killed, another opens the database and goes on, and then the power goes.
+//! A process is killed, another opens the database and continues, and then the power fails.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -30,7 +30,7 @@ pub fn create(db: &Database, name: &str) {
     db.create_table(name, &bodies(4000)).unwrap();
 }
 
-/// Puts rows into a table, with long bodies.
+/// Inserts rows with long bodies into a table.
 pub fn fill(db: &Database, name: &str, rows: u32) {
     let table = db.table(name).unwrap();
     let mut txn = db.begin(Isolation::RepeatableRead);
@@ -59,7 +59,7 @@ pub fn xid() -> Xid {
     Xid::new(1, b"global", b"branch").unwrap()
 }
 
-/// Changes the first row of a table, in a transaction that is prepared.
+/// Changes the first row of a table, in a prepared transaction.
 pub fn prepare(db: &Database, name: &str) {
     let table = db.table(name).unwrap();
     let mut txn = db.begin(Isolation::ReadCommitted);
@@ -79,7 +79,7 @@ pub fn rows(db: &Database, table: &Arc<Table>) -> u32 {
     found.count() as u32
 }
 
-/// A database with two tables: of one, recovery has to change these rows.
+/// Creates a database with two tables; recovery must change these rows of one of them.
 pub fn to_be_recovered(os: &SimulatedOs, ids: Range<u32>) -> Database {
     let db = open(os).unwrap();
     for name in ["kept", "damaged"] {
@@ -92,7 +92,7 @@ pub fn to_be_recovered(os: &SimulatedOs, ids: Range<u32>) -> Database {
     db
 }
 
-/// Copies of a disk, the data file of each damaged at another place.
+/// Copies a disk, with damage at another place of the data file in each copy.
 fn damaged_copies(sound: &SimulatedOs) -> impl Iterator<Item = SimulatedOs> + '_ {
     let data = Path::new("/db/data");
     let len = sound.bytes(data, 0, 1 << 26).len();
@@ -107,7 +107,8 @@ fn damaged_copies(sound: &SimulatedOs) -> impl Iterator<Item = SimulatedOs> + '_
     })
 }
 
-/// The moments of a recovery that has quarantined the table of [`to_be_recovered`] for damage; none where it has not.
+/// Returns the moments of a recovery that has quarantined the table of [`to_be_recovered`] because of damage; else
+/// `None`.
 fn moments_of(disk: &SimulatedOs) -> Option<Vec<Moment>> {
     disk.record();
     let db = open(disk).ok()?;
@@ -115,20 +116,20 @@ fn moments_of(disk: &SimulatedOs) -> Option<Vec<Moment>> {
     db.table("damaged").is_err().then_some(moments)
 }
 
-/// A recovery that has quarantined the table of [`to_be_recovered`]; and its moments.
+/// Returns the moments of a recovery that has quarantined the table of [`to_be_recovered`].
 pub fn quarantining(sound: &SimulatedOs) -> Vec<Moment> {
     let quarantined = damaged_copies(sound).find_map(|disk| moments_of(&disk));
     quarantined.expect("a quarantined table")
 }
 
-/// A disk as a killed process left it, with all rows of one table to be changed by recovery.
+/// Returns a disk in the state after a kill; recovery must change all rows of one table.
 pub fn killed(seed: u64) -> SimulatedOs {
     let os = SimulatedOs::new(seed);
     let _running = to_be_recovered(&os, 0..ROWS);
     os.crash_with(Loss::Nothing, 0)
 }
 
-/// The bodies of a table's rows, by their keys, as a dump of a disk has them.
+/// Returns the bodies of a table's rows, by their keys, from a dump of a disk.
 pub fn dumped(os: &SimulatedOs, name: &str) -> BTreeMap<u64, Vec<u8>> {
     let mut rows = BTreeMap::new();
     let dump = Dump::open_on(Arc::new(os.clone()), "/db").unwrap();
@@ -148,12 +149,12 @@ pub fn dumped(os: &SimulatedOs, name: &str) -> BTreeMap<u64, Vec<u8>> {
     rows
 }
 
-/// How many rows of a dump have been given new bodies.
+/// Returns the number of rows in a dump with new bodies.
 pub fn renewed(dumped: &BTreeMap<u64, Vec<u8>>) -> u32 {
     dumped.values().filter(|body| *body == b"new").count() as u32
 }
 
-/// What recovery had applied before it met damage was in memory alone when the process was killed.
+/// The changes that recovery had applied before it met the damage were only in memory at the kill.
 #[test]
 fn a_table_that_a_killed_opening_has_quarantined_keeps_all_changes() {
     let moments = quarantining(&killed(3));
@@ -165,11 +166,11 @@ fn a_table_that_a_killed_opening_has_quarantined_keeps_all_changes() {
     }
 }
 
-/// So it is where what was committed meets no damage, and a prepared transaction does, which is made again after it.
+/// The same when only a prepared transaction meets damage, which recovery restores after the committed changes.
 #[test]
 fn a_table_that_is_quarantined_for_a_prepared_transaction_keeps_all_changes() {
     if peregrine::knobs::SHAKEN {
-        // It needs a page that the prepared transaction alone has changed.
+        // The test needs a page that only the prepared transaction has changed.
         return;
     }
     let os = SimulatedOs::new(3);
@@ -192,7 +193,7 @@ fn a_table_that_is_quarantined_for_a_prepared_transaction_keeps_all_changes() {
     }
 }
 
-/// Once the log has gone, the file that its table was quarantined with is all that knows of its rows.
+/// After the log is gone, only the file of the quarantined table has its rows.
 #[test]
 fn a_table_that_a_killed_opening_has_quarantined_stays_so_when_the_power_goes() {
     let moments = quarantining(&killed(3));

@@ -1,4 +1,4 @@
-//! What load has taken of the disk is given back when it is gone.
+//! Disk space that a load has used is released after the load.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -7,7 +7,7 @@ use peregrine::{Database, Durability, Isolation, Options};
 
 use crate::tables::schemas::bodies;
 
-/// Bytes of all files in the log's folder.
+/// Returns the bytes of all files in the log's folder.
 fn log_bytes(dir: &Path) -> u64 {
     std::fs::read_dir(dir.join("log"))
         .unwrap()
@@ -15,7 +15,7 @@ fn log_bytes(dir: &Path) -> u64 {
         .sum()
 }
 
-/// Work that logs about `megabytes` by rewriting the same few rows.
+/// Rewrites the same few rows, which logs about `megabytes`.
 fn write(db: &Database, megabytes: usize) {
     let table = db.table("t").unwrap();
     let value = vec![7u8; 100_000];
@@ -33,14 +33,14 @@ fn write(db: &Database, megabytes: usize) {
 #[test]
 fn the_log_shrinks_when_the_load_is_gone() {
     if peregrine::knobs::SHAKEN {
-        // It counts what production's numbers make of it.
+        // The test relies on the knobs' default values.
         return;
     }
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path().join("db");
     let options = Options {
         durability: Durability::Later,
-        // Segments of 1 MiB; a checkpoint by itself only after more than is written here.
+        // Segments have 1 MiB; a checkpoint starts by itself only after more than is written here.
         log_bytes: 8 << 20,
         ..Options::default()
     };
@@ -64,7 +64,7 @@ fn the_log_shrinks_when_the_load_is_gone() {
         std::thread::sleep(Duration::from_millis(100));
     }
 
-    // And it is as good as before.
+    // The database still works.
     write(&db, 20);
     drop(db);
     let db = Database::open(&dir, Options::default()).unwrap();

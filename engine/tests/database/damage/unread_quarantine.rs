@@ -1,4 +1,4 @@
-//! What is kept of a quarantined table can't be read, or is found by the opening after one that did not end.
+//! The file of a quarantined table can't be read, or an opening finds the file after an earlier opening did not finish.
 
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
@@ -18,7 +18,7 @@ use crate::damage::reopened::{
 
 const ASIDE: &str = "/db/aside";
 
-/// The table's file. `None`: none is quarantined.
+/// Returns the table's file; `None` when no table is quarantined.
 fn file_of(os: &SimulatedOs) -> Option<PathBuf> {
     let names = os.list(Path::new(ASIDE)).unwrap();
     let name = names.iter().find(|name| name.parse::<u32>().is_ok())?;
@@ -30,7 +30,7 @@ fn bytes_of(os: &SimulatedOs, path: &Path) -> Vec<u8> {
     os.bytes(path, 0, file.len().unwrap() as usize)
 }
 
-/// All files of a database.
+/// Returns all files of a database.
 fn contents(os: &SimulatedOs) -> Vec<(PathBuf, Vec<u8>)> {
     let mut contents = Vec::new();
     for dir in ["/db", "/db/log", ASIDE].map(Path::new) {
@@ -43,8 +43,10 @@ fn contents(os: &SimulatedOs) -> Vec<(PathBuf, Vec<u8>)> {
     contents
 }
 
-/// A disk as a killed process left it: a table was quarantined and truncated, and has its rows since the last
-/// checkpoint. Its file is void.
+/// Returns a disk in the state after a kill: a table was quarantined and truncated, and has new rows since the last
+/// checkpoint.
+///
+/// Its quarantine file is void.
 fn with_void_file() -> SimulatedOs {
     let moments = quarantining(&killed(3));
     let os = moments.last().unwrap().crash(Loss::Nothing, 0);
@@ -62,7 +64,9 @@ fn with_void_file() -> SimulatedOs {
     os.crash_with(Loss::Nothing, 0)
 }
 
-/// Whether it is void can't be told without its content. Nothing may go from the log then.
+/// Without its content it is unknown whether the file is void.
+///
+/// The log must then keep everything.
 #[test]
 fn a_void_file_that_can_not_be_read_once_costs_no_rows() {
     let killed = with_void_file();
@@ -123,7 +127,7 @@ fn a_file_that_can_not_be_understood_is_kept_and_its_table_quarantined_anew() {
     assert_eq!(renewed(&dumped(&disk, "damaged")), ROWS);
     assert!(bytes_of(&disk, &kept(0)) == first);
 
-    // At no moment is there no file: the table would count as sound.
+    // The file must exist at every moment: without it, the table would count as sound.
     for (n, moment) in moments.iter().enumerate() {
         for loss in [Loss::Nothing, Loss::Everything] {
             let killed = moment.crash(loss, 0);
@@ -137,7 +141,7 @@ fn a_file_that_can_not_be_understood_is_kept_and_its_table_quarantined_anew() {
         }
     }
 
-    // Nor is one written over that was kept before.
+    // A file that was kept before is not overwritten.
     let other = quarantining(&killed(4));
     let other = other.last().unwrap().crash(Loss::Nothing, 0);
     let foreign = bytes_of(&other, &file_of(&other).unwrap());
@@ -166,7 +170,7 @@ fn a_file_that_can_not_be_read_once_costs_no_prepared_change() {
     let db = to_be_recovered(&os, 0..ROWS);
     prepare(&db, "damaged");
     let moments = quarantining(&os.crash_with(Loss::Nothing, 0));
-    // The log has nothing of the change any more.
+    // The log no longer has the change.
     let quarantined = moments.last().unwrap();
     for read in 0.. {
         let disk = quarantined.crash(Loss::Nothing, 0);
@@ -187,13 +191,13 @@ fn a_file_that_can_not_be_read_once_costs_no_prepared_change() {
     }
 }
 
-/// A bad disk.
+/// A faulty disk.
 #[derive(Debug)]
 struct Bad {
     os: SimulatedOs,
-    /// The data file gives other bytes than what was written since it is this.
+    /// Reads of the data file return wrong bytes for all places written since the start of this object.
     forgets: bool,
-    /// Files of quarantined tables have more bytes than any memory.
+    /// Files of quarantined tables claim more bytes than any memory has.
     is_endless: bool,
 }
 
@@ -262,7 +266,7 @@ impl File for BadFile {
         Ok(read)
     }
     fn write_at(&self, data: &[u8], offset: u64) -> Result<()> {
-        // An opening reads the headers again.
+        // An opening reads the headers again, so they stay correct.
         if offset >= 8 * 1024 {
             let end = offset + data.len() as u64;
             self.written.lock().unwrap().insert((offset, end));
@@ -286,9 +290,9 @@ impl File for BadFile {
     }
 }
 
-/// The log has all of a table's trees; an opening has quarantined it, and did not come to its checkpoint.
+/// The log has all of a table's trees; an opening has quarantined the table, and did not reach its checkpoint.
 fn quarantined_when_young(truncated: bool) {
-    // More than memory has, so that recovery reads what it has written.
+    // More rows than memory holds, so that recovery reads pages that it has written.
     let most = 3 * 8 * ROWS;
     let os = SimulatedOs::new(3);
     let db = open(&os).unwrap();
@@ -342,7 +346,7 @@ fn quarantined_when_young(truncated: bool) {
     assert!(quarantined > 0, "no table was quarantined");
 }
 
-/// So it is when that opening's file can't be understood, unless the table was truncated: then the file is void.
+/// The same when the file of that opening is unreadable, unless the table was truncated: then the file is void.
 fn rows_come_from_the_log(disk: &SimulatedOs, truncated: bool, most: u32) {
     disk.damage(&file_of(disk).unwrap(), |bytes| bytes[30] ^= 1);
     let db = open(disk).unwrap();
@@ -361,7 +365,7 @@ fn a_table_that_the_log_makes_stays_quarantined() {
     quarantined_when_young(false);
 }
 
-/// The catalog of the checkpoint has the trees before: of those the file tells nothing.
+/// The checkpoint's catalog has the old trees, of which the file says nothing.
 #[test]
 fn a_table_that_the_log_truncates_stays_quarantined() {
     quarantined_when_young(true);

@@ -1,5 +1,4 @@
-//! A transaction in whose way another one was for good: all that can be done with it is a rollback, whatever its
-//! caller makes of the error.
+//! Transactions that can only be rolled back after an error, whatever their caller does with the error.
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -33,7 +32,7 @@ fn change(world: &OneTable, txn: &mut Transaction, id: u32, content: u32) -> Res
     txn.update(&world.table, &key, &row(id, content))
 }
 
-/// The content of each row that is committed.
+/// Returns the content of each committed row.
 fn contents(world: &OneTable) -> Vec<u64> {
     let mut txn = world.begin();
     let mut cursor = Cursor::new(&world.table, 0, CursorOptions::default());
@@ -57,8 +56,9 @@ fn is_deadlock<T: Debug>(result: Result<T>) {
     assert!(matches!(result, Err(Error::Deadlock)), "{result:?}");
 }
 
-/// A transaction that has inserted a row, and was refused the change of row 1, which has changed since its snapshot.
-/// And a savepoint between the two.
+/// Begins a transaction that inserts a row and is refused a change of row 1, which has changed since its snapshot.
+///
+/// Returns it with a savepoint between the two.
 fn refused(world: &OneTable) -> (Transaction, Savepoint) {
     let mut txn = world.db.begin(Isolation::RepeatableRead);
     txn.take_snapshot();
@@ -97,7 +97,7 @@ fn nothing_but_a_rollback_follows_a_conflict() {
     txn.rollback().unwrap();
     assert!(txn.must_roll_back().is_none());
     assert_eq!(contents(&world), [0, 7, 0, 0, 0, 0, 0, 0, 0, 0]);
-    // What the object does next has nothing to do with it.
+    // The object's next transaction is not affected.
     change(&world, &mut txn, 1, 9).unwrap();
     txn.prepare(&name).unwrap();
     txn.commit().unwrap();
@@ -109,7 +109,7 @@ fn a_commit_after_a_conflict_is_refused_and_nothing_is_left() {
     let world = filled();
     let (mut txn, _) = refused(&world);
     is_conflict(txn.commit());
-    // Nor does a reading that was refused leave anything to commit.
+    // A refused read also leaves nothing to commit.
     let key = world.table.encode_key(0, &[1u32.into()]).unwrap();
     let mut reader = world.db.begin(Isolation::RepeatableRead);
     reader.take_snapshot();
@@ -118,7 +118,7 @@ fn a_commit_after_a_conflict_is_refused_and_nothing_is_left() {
     let locked = reader.get_locked(&world.table, &key, RowLock::Shared, |_| ());
     is_conflict(locked);
     is_conflict(reader.commit());
-    // All rows are free.
+    // No row is locked.
     let mut other = world.begin();
     for id in 0..ROWS {
         change(&world, &mut other, id, 5).unwrap();
@@ -182,7 +182,7 @@ fn what_can_be_tried_again_ends_no_transaction() {
     assert_eq!(contents(&world), [0, 0, 2, 0, 0, 0, 0, 0, 0, 0]);
 }
 
-/// As a statement does that makes a table of what it reads, and is refused a row of that.
+/// Like a statement that fills a new table from a query, and is refused a row of the query.
 #[test]
 fn a_table_that_it_was_filling_can_be_dropped() {
     let world = filled();

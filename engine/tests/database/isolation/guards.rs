@@ -1,5 +1,5 @@
-//! Rules of the caller's own about all rows: who guards what it looks for, and reads the newest rows,
-//! is never one of two that both found nothing.
+//! Rules of the caller about all rows: of two transactions that guard the values they look for, and read the newest
+//! rows, at least one finds the other's row.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ const LEVELS: [Isolation; 3] = [
     Isolation::Serializable,
 ];
 
-/// By id a number, which the tests hold unique, by an index that does not.
+/// Rows (id, number); the tests keep the number unique, by an index that is not unique.
 fn schema() -> TableSchema {
     TableSchema {
         columns: vec![Column::new("id", INT), Column::new("number", INT)],
@@ -39,7 +39,7 @@ fn guard(txn: &mut Transaction, table: &Table, wanted: u32) -> Result<()> {
     txn.guard(table, 1, &number(table, wanted))
 }
 
-/// Whether there is a row with a number.
+/// Returns whether there is a row with a number.
 fn is_there(txn: &mut Transaction, table: &Arc<Table>, wanted: u32) -> Result<bool> {
     let options = CursorOptions {
         lock: RowLock::Exclusive,
@@ -54,7 +54,7 @@ fn insert(txn: &mut Transaction, table: &Table, id: u32, number: u32) {
     txn.insert(table, &[id.into(), number.into()]).unwrap();
 }
 
-/// A transaction that does not wait.
+/// Begins a transaction that does not wait.
 fn hasty(db: &Database, level: Isolation) -> Transaction {
     let mut txn = db.begin(level);
     txn.set_lock_wait_timeout(Duration::ZERO);
@@ -132,12 +132,13 @@ fn a_row_that_another_takes_away_is_waited_for() {
     }
 }
 
-/// Who looks has written before the one whom it waits for: what that one leaves is not older than its view.
+/// The searching transaction has written before the holder of the row that it waits for: the state that the holder
+/// leaves must still be newer than its view.
 #[test]
 fn a_row_that_was_waited_for_and_is_gone_is_passed_by() {
     let dir = tempfile::tempdir().unwrap();
     let db = Database::open(dir.path().join("db"), options()).unwrap();
-    // At SERIALIZABLE the range is locked: it would be a deadlock.
+    // At SERIALIZABLE the range is locked, and this would be a deadlock.
     for (n, level) in LEVELS.into_iter().take(2).enumerate() {
         for is_moved in [false, true] {
             let table = table(&db, &format!("t{n}{is_moved}"));

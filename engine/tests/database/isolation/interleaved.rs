@@ -1,6 +1,7 @@
-//! Transactions that take turns in one thread, against a model: savepoints, bulk inserts, values outside of
-//! rows, two-phase commits, reads that fail at any step, checkpoints and crashes. Many rows are so long that
-//! the log gets a transaction's changes in parts, and that few of them stay in memory.
+//! Transactions that alternate in one thread, compared with a model: savepoints, bulk inserts, values outside of rows,
+//! two-phase commits, reads that fail at any step, checkpoints and crashes.
+//!
+//! Many rows are so long that the log gets a transaction's changes in parts, and that few rows stay in memory.
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -24,7 +25,7 @@ const IDS: u32 = 20;
 const CODES: u32 = 30;
 const LENGTHS: [usize; 6] = [0, 100, 3_400, 6_000, 40_000, 120_000];
 
-/// Code, group, and what the body is made from.
+/// Code, group, and the seed and length of the body.
 type Row = (u32, u32, (u32, usize));
 type Rows = BTreeMap<u32, Row>;
 type Changes = BTreeMap<u32, Option<Row>>;
@@ -34,9 +35,9 @@ struct Open {
     reads_newest: bool,
     changes: Changes,
     marks: Vec<(Savepoint, Changes)>,
-    /// A read was to fail while it did something.
+    /// Whether a read failed during one of its operations.
     hurt: bool,
-    /// Its name, once it is prepared.
+    /// The name of a prepared transaction.
     name: Option<Xid>,
 }
 
@@ -47,7 +48,7 @@ struct World {
     table: Arc<Table>,
     committed: Rows,
     open: Vec<Open>,
-    /// Prepared, and nobody's.
+    /// Prepared transactions without a session.
     parked: BTreeMap<Xid, Changes>,
     names: u32,
 }
@@ -111,7 +112,7 @@ impl World {
         (rng.random_range(0..CODES), rng.random_range(0..3), body)
     }
 
-    /// What a transaction that reads the newest rows sees.
+    /// Returns the rows that a transaction sees when it reads the newest rows.
     fn seen_by(&self, n: usize) -> Rows {
         let mut rows = self.committed.clone();
         apply(&mut rows, self.open[n].changes.clone());
@@ -139,7 +140,7 @@ impl World {
         });
     }
 
-    /// One row operation of a transaction; whether it can do more.
+    /// Runs one row operation of a transaction; returns whether the transaction can do more.
     fn change(&mut self, n: usize) -> bool {
         let seen = self.seen_by(n);
         let id = self.rng.random_range(0..IDS);
@@ -196,7 +197,7 @@ impl World {
             (5.., Err(Error::NotFound { .. })) => assert!(before.is_none()),
             (_, Err(Error::LockNotAvailable)) => {}
             (_, Err(Error::Io { .. })) => assert!(open.hurt),
-            // Half undone.
+            // The operation was half undone.
             (_, Err(Error::Invalid(_))) => {
                 assert!(open.hurt);
                 return false;
@@ -206,7 +207,7 @@ impl World {
         true
     }
 
-    /// Back to a savepoint, or, where a read fails on the way, to that or an earlier one.
+    /// Rolls back to a savepoint; when a read fails, rolls back to that or an earlier one.
     fn rollback_to(&mut self, n: usize) -> bool {
         loop {
             let marks = self.open[n].marks.len();
@@ -228,7 +229,7 @@ impl World {
                     }
                     self.os.heal();
                 }
-                // A row operation before could not be undone, and this savepoint was made behind it.
+                // An earlier row operation could not be undone, and this savepoint was set after it.
                 Err(Error::Invalid(_)) if open.hurt => return false,
                 Err(error) => panic!("{error:?}"),
             }
@@ -280,7 +281,7 @@ impl World {
         }
     }
 
-    /// Does something while from some call on every one of the operating system's fails, and then loses power.
+    /// Runs an operation during which every system call fails from some call on, and then loses power.
     fn wreck(&mut self) {
         let mut unknown = None;
         let calls = self.rng.random_range(0..40);
@@ -309,7 +310,7 @@ impl World {
         self.crash(unknown);
     }
 
-    /// Opens it, perhaps after a first try in which a call fails, and power is lost again.
+    /// Opens the database, perhaps after a first attempt in which a call fails and power is lost again.
     fn reopen(&mut self) {
         let fails = match self.rng.random_range(0..4) {
             0 => Some(FaultOn::Read),
@@ -328,12 +329,14 @@ impl World {
         self.table = self.db.table("t").unwrap();
     }
 
-    /// Loses power, and comes back. Whether `unknown` was committed is seen then.
+    /// Loses power and reopens.
+    ///
+    /// Then finds out whether `unknown` was committed.
     fn crash(&mut self, unknown: Option<Changes>) {
         self.os.heal();
         let os = self.os.crash(self.rng.random());
         for open in std::mem::take(&mut self.open) {
-            // One that has changed nothing leaves no trace.
+            // A transaction that has changed nothing leaves no trace.
             if open.txn.id().is_some() && !open.changes.is_empty() {
                 self.park(open);
             }
@@ -383,7 +386,7 @@ impl World {
         Ok(rows)
     }
 
-    /// The committed rows are there for others, and a transaction's own for itself, by every index.
+    /// Checks that others see the committed rows, and a transaction also its own changes, by every index.
     fn compare(&mut self) {
         self.os.heal();
         for index in [0, 1, 2] {
@@ -459,7 +462,7 @@ impl World {
     }
 }
 
-/// Rows as they are read: with a sum over the body.
+/// Returns rows in the form in which they are read: with a checksum of the body.
 fn shown(rows: &Rows) -> Rows {
     let shown = |(&id, &(code, group, (seed, length))): (&u32, &Row)| {
         (id, (code, group, (crc(&noise(seed, length)), length)))
@@ -468,7 +471,7 @@ fn shown(rows: &Rows) -> Rows {
 }
 
 fn crc(bytes: &[u8]) -> u32 {
-    // FNV: no need for a better one.
+    // FNV is good enough here.
     let step = |hash: u32, byte: &u8| (hash ^ u32::from(*byte)).wrapping_mul(16_777_619);
     bytes.iter().fold(2_166_136_261, step)
 }

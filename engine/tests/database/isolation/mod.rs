@@ -1,4 +1,4 @@
-//! Sessions that meet.
+//! Concurrent sessions.
 
 mod doomed;
 mod guards;

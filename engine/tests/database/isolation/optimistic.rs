@@ -1,4 +1,4 @@
-//! Tables whose locking is optimistic: a conflict fails at once, and nobody ever waits.
+//! Tables whose locking is optimistic: a conflict fails at once, and no transaction ever waits.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -40,7 +40,7 @@ fn key(table: &Table, id: i64) -> Vec<u8> {
     table.encode_key(0, &[Value::Int(id)]).unwrap()
 }
 
-/// A transaction that would wait for very long if it waited.
+/// Begins a transaction whose waits would be very long.
 fn begin(db: &Database, isolation: Isolation) -> Transaction {
     let mut txn = db.begin(isolation);
     txn.set_lock_wait_timeout(Duration::from_secs(1_000_000));
@@ -83,7 +83,7 @@ fn every_conflict_fails_at_once_and_the_transaction_goes_on() {
         second.insert(&table, &row(8, 80)).unwrap();
         assert_changed(second.update(&table, &key(&table, 1), &row(1, 12)));
         assert_changed(second.delete(&table, &key(&table, 2)));
-        // A key in doubt, of the clustered and of a unique index.
+        // Keys in use by another transaction, in the clustered and in a unique index.
         assert_changed(second.insert(&table, &row(7, 71)));
         assert_changed(second.insert(&table, &row(9, 70)));
         assert_changed(second.insert(&table, &row(9, 20)));
@@ -91,7 +91,7 @@ fn every_conflict_fails_at_once_and_the_transaction_goes_on() {
         for lock in [RowLock::Shared, RowLock::Exclusive] {
             assert_changed(second.get_locked(&table, &key(&table, 1), lock, |_| ()));
         }
-        // What is not in doubt can be done.
+        // Keys that no other transaction uses can be changed.
         second.update(&table, &key(&table, 4), &row(4, 41)).unwrap();
         second.commit().unwrap();
         first.rollback().unwrap();
@@ -186,7 +186,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What one session holds: rows with their new value, and rows locked (`None`: not written).
+/// The rows that one session holds: changed ones with their new value, and locked ones (`None`: not written).
 #[derive(Default)]
 struct Held {
     shared: Vec<i64>,
@@ -197,8 +197,9 @@ struct Held {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
 
-    /// One thread drives three sessions, so any wait would never end. An operation fails exactly
-    /// when a model of row locks says that another session is in the way.
+    /// One thread runs three sessions, so any wait would never end.
+    ///
+    /// An operation must fail exactly when a model of row locks says that another session has the row.
     #[test]
     fn a_conflict_fails_and_nothing_else_does(steps in prop::collection::vec(step(), 1..80)) {
         let dir = tempfile::tempdir().unwrap();

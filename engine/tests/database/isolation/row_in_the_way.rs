@@ -1,5 +1,5 @@
-//! Inserts of those who change the row in the way instead: it is locked before they are told of it, and
-//! is still in the way then.
+//! Inserts that change a duplicate row instead: the engine locks the row before it reports the duplicate, and the row
+//! is then still the duplicate.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use rand::{Rng, SeedableRng};
 
 use crate::tables::schemas::{numbered, options};
 
-/// A table with these rows: id, number, content.
+/// Creates a table with these rows: id, number, content.
 fn table(db: &Database, rows: &[[u32; 3]]) -> Arc<Table> {
     let table = db.create_table("t", &numbered()).unwrap();
     let mut txn = db.begin(Isolation::ReadCommitted);
@@ -47,7 +47,7 @@ fn rows(txn: &mut Transaction, table: &Arc<Table>) -> Vec<[u32; 3]> {
     rows
 }
 
-/// Puts a row in, in the place of each that is in its way: gives their ids.
+/// Inserts a row, and deletes each row that it duplicates; returns their ids.
 fn replace(txn: &mut Transaction, table: &Table, row: [u32; 3]) -> Result<Vec<u32>, Error> {
     let mut gone = Vec::new();
     loop {
@@ -74,8 +74,8 @@ fn replace(txn: &mut Transaction, table: &Table, row: [u32; 3]) -> Result<Vec<u3
     }
 }
 
-/// What the other does first, then once the insert waits for it; the row put in, and what is there
-/// at the end.
+/// The changes of the other transaction before the insert, and while the insert waits for it; the inserted row; and the
+/// rows at the end.
 type Meeting = (
     fn(&mut Transaction, &Table),
     fn(&mut Transaction, &Table),
@@ -179,8 +179,9 @@ fn a_row_that_is_to_be_changed_instead_is_locked_and_still_in_the_way() {
     }
 }
 
-/// Each thread replaces rows, or moves them about; each number and each id is in the way of others. A
-/// row that goes is one that is in the way, and there are as many as were put in and have not gone.
+/// Each thread replaces rows, or moves them; each number and each id may duplicate others'.
+///
+/// The number of rows left must equal those inserted less those deleted as duplicates.
 #[test]
 fn many_put_rows_in_each_others_place() {
     let dir = tempfile::tempdir().unwrap();
@@ -221,7 +222,7 @@ fn many_put_rows_in_each_others_place() {
     assert_eq!(came.into_inner() - went.into_inner(), left);
 }
 
-/// Who changes nothing of the row in the way locks nothing, and waits for nobody.
+/// An insert that does not change the duplicate row locks nothing, and does not wait.
 #[test]
 fn who_only_wants_to_know_does_not_wait() {
     let dir = tempfile::tempdir().unwrap();
@@ -239,7 +240,7 @@ fn who_only_wants_to_know_does_not_wait() {
     }
 }
 
-/// At REPEATABLE READ a row that was changed, or came, since the snapshot can't be changed.
+/// At REPEATABLE READ, a row that was changed or inserted since the snapshot can't be changed.
 #[test]
 fn a_row_in_the_way_that_is_newer_than_the_snapshot_is_a_conflict() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Semi-consistent reads: who looks for rows to change does not wait for those that do not match.
+//! Semi-consistent reads: a search for rows to change does not wait for rows that do not match.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::tables::schemas::{noise, options, INT};
 
 const ROWS: u32 = 6;
 
-/// Rows 1 to 6: (id, number, count); the number, with an index, is ten times the id, the count is 0.
+/// Creates rows 1 to 6: (id, number, count); the number, with an index, is ten times the id, the count is 0.
 fn rows(dir: &std::path::Path) -> (Database, Arc<Table>) {
     let db = Database::open(dir.join("db"), options()).unwrap();
     let schema = TableSchema {
@@ -60,15 +60,16 @@ fn row(cursor: &mut Cursor) -> [u32; 3] {
     })
 }
 
-/// Which way a scan goes.
+/// The direction of a scan.
 #[derive(Clone, Copy, Debug)]
 enum Way {
     Up,
     Down,
 }
 
-/// Adds one to the count of all rows whose number is wanted, as a server's UPDATE does it. Gives the
-/// rows changed, as they were.
+/// Adds one to the count of all rows with a wanted number, as a server's UPDATE does.
+///
+/// Returns the changed rows with their old values.
 fn count_up(
     txn: &mut Transaction,
     cursor: &mut Cursor,
@@ -99,7 +100,7 @@ fn count_up(
     Ok(changed)
 }
 
-/// What another transaction has done to row 3, or beside it, when the scan comes.
+/// Changes by another transaction of row 3, or near it, before the scan comes there.
 const CHANGES: [&str; 7] = [
     "locked", "shared", "changed", "again", "deleted", "moved", "inserted",
 ];
@@ -126,8 +127,8 @@ fn change(txn: &mut Transaction, table: &Table, what: &str) {
     }
 }
 
-/// Whoever would have to wait gets an error, so the errors say who waits: those, and only those, who want
-/// a row that is locked, as it was committed.
+/// A scan that would wait gets an error, so the errors show which scans wait: only those that want the last committed
+/// version of the locked row.
 #[test]
 fn a_scan_waits_for_a_locked_row_only_if_what_is_committed_of_it_matches() {
     let dir = tempfile::tempdir().unwrap();
@@ -157,7 +158,8 @@ fn a_scan_waits_for_a_locked_row_only_if_what_is_committed_of_it_matches() {
     }
 }
 
-/// It was no row yet when the scan began, came and was committed, and is changed by somebody.
+/// The row's version at the start of the scan is replaced by committed ones, and another transaction is changing the
+/// row.
 #[test]
 fn the_newest_committed_version_counts() {
     let dir = tempfile::tempdir().unwrap();
@@ -182,13 +184,13 @@ fn the_newest_committed_version_counts() {
     assert!(cursor.next(&mut txn).unwrap());
     assert_eq!(row(&mut cursor), [4, 40, 0]);
     assert!(!cursor.was_semi_consistent());
-    // Nobody has locked row 3 but the one who changes it.
+    // Only the transaction that changes row 3 has locked it.
     other.commit().unwrap();
     other.update(&table, &third, &row_of(305)).unwrap();
     other.rollback().unwrap();
 }
 
-/// Who wants the row and looks for it once more, rather than step, is not shown it without a lock again.
+/// A scan that seeks the wanted row again, instead of stepping, does not get it without a lock a second time.
 #[test]
 fn a_search_for_a_row_that_is_wanted_waits() {
     let dir = tempfile::tempdir().unwrap();
@@ -212,7 +214,7 @@ fn a_search_for_a_row_that_is_wanted_waits() {
     assert_eq!(row(&mut cursor), [3, 77, 0]);
 }
 
-/// The others have row 3, wait until the scan waits for it, and end so or so.
+/// The other transaction has row 3, waits until the scan waits for it, and then commits or rolls back.
 #[test]
 fn a_row_that_matched_is_waited_for_and_judged_again() {
     for (what, commits, way) in CHANGES.iter().flat_map(|what| {
@@ -246,9 +248,9 @@ fn a_row_that_matched_is_waited_for_and_judged_again() {
         });
         let expected: &[[u32; 3]] = match (*what, commits, way) {
             ("changed" | "again" | "deleted", true, _) => &[[5, 50, 0]],
-            // Where it has gone is ahead of the scan.
+            // The row's new place is ahead of the scan.
             ("moved", true, Way::Up) => &[[5, 50, 0], [7, 30, 0]],
-            // And behind it.
+            // The row's new place is behind the scan.
             ("moved", true, Way::Down) => &[[5, 50, 0]],
             _ => &[[3, 30, 0], [5, 50, 0]],
         };
@@ -256,8 +258,9 @@ fn a_row_that_matched_is_waited_for_and_judged_again() {
     }
 }
 
-/// The same row is reached again also by the step that stays within a prefix, and where the row is gone
-/// that step ends.
+/// A step within a prefix also reaches the same row again.
+///
+/// When the row is gone, that step ends.
 #[test]
 fn the_row_that_is_read_again_is_within_what_was_sought() {
     let dir = tempfile::tempdir().unwrap();
@@ -329,14 +332,14 @@ fn other_levels_points_and_secondary_indexes_wait() {
         );
         txn.rollback().unwrap();
     }
-    // Nor where nobody asks for anything else.
+    // Also when semi-consistent reads are not switched on.
     let mut cursor = locking(&table, 0);
     cursor.set_semi_consistent(false);
     let found = count_up(&mut txn, &mut cursor, Way::Up, |_| false);
     assert!(matches!(found, Err(Error::LockNotAvailable)), "{found:?}");
 }
 
-/// Own rows are no other transaction's, and what was held before a row was passed over stays.
+/// The transaction's own rows are not locked by another, and a lock held before a row was skipped stays.
 #[test]
 fn rows_that_are_passed_over_leave_locks_as_they_were() {
     let dir = tempfile::tempdir().unwrap();
@@ -367,8 +370,7 @@ fn rows_that_are_passed_over_leave_locks_as_they_were() {
     txn.rollback().unwrap();
 }
 
-/// A large value of a version that nobody else can see any more is there as long as the cursor stands on
-/// its row.
+/// A large value stays readable while the cursor is at its row, even when no other transaction can see that version.
 #[test]
 fn large_values_of_a_row_not_waited_for_can_be_read() {
     let dir = tempfile::tempdir().unwrap();
@@ -406,7 +408,7 @@ fn large_values_of_a_row_not_waited_for_can_be_read() {
     }
     assert!(cursor.next(&mut txn).unwrap());
     assert!(cursor.was_semi_consistent());
-    // The version that the cursor stands on has come and gone since the transaction began.
+    // The version at the cursor was both made and replaced after the transaction began.
     other.commit().unwrap();
     db.purge().unwrap();
     let mut found = Vec::new();
@@ -418,7 +420,7 @@ fn large_values_of_a_row_not_waited_for_can_be_read() {
     assert!(found == body(19));
 }
 
-/// What counts is a row's number; others change numbers, and move rows, all the time.
+/// Only a row's number decides whether it matches; other threads change numbers and move rows all the time.
 #[test]
 fn no_change_is_lost_where_rows_that_match_are_moved() {
     const NUMBERS: u32 = 4;

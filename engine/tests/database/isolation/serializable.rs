@@ -1,5 +1,4 @@
-//! SERIALIZABLE: what transactions read and do is what they would have, one after the other, in the
-//! order of their commits.
+//! SERIALIZABLE: transactions read and change as if they ran one after the other, in the order of their commits.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,7 +16,7 @@ use rand::{Rng, SeedableRng};
 use crate::reading::ascii::NO_CASE;
 use crate::tables::schemas::{options, INT};
 
-/// id; group, with an index; code, with a unique index; a filler, so that few rows make a leaf full.
+/// Creates rows (id, group with an index, code with a unique index, filler so that few rows fill a leaf).
 fn open(dir: &std::path::Path) -> (Database, Arc<Table>) {
     let db = Database::open(dir.join("db"), options()).unwrap();
     let schema = TableSchema {
@@ -51,13 +50,13 @@ fn number(value: Value<'_>) -> u32 {
     }
 }
 
-/// Where a read begins, in which index, and how many rows it takes at most.
+/// The start of a read, its index, and its greatest number of rows.
 #[derive(Clone, Debug)]
 struct Scan {
     index: usize,
     from: Option<u32>,
     seek: Seek,
-    /// The first key that is no longer wanted.
+    /// The first key that is not wanted.
     end: Option<u32>,
     most: usize,
     lock: RowLock,
@@ -71,7 +70,7 @@ enum Op {
     Delete(u32),
 }
 
-/// What an operation gave.
+/// The result of an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Given {
     Rows(Vec<(u32, u32, u32)>),
@@ -245,10 +244,10 @@ fn any_op(rng: &mut StdRng) -> Op {
     }
 }
 
-/// What one transaction did, in the order of commits.
+/// The operations of each transaction, in the order of commits.
 type History = Vec<(u64, Vec<(Op, Given)>)>;
 
-/// Runs random transactions in several threads; the histories of those that committed.
+/// Runs random transactions in several threads; returns the histories of those that committed.
 fn histories(seed: u64, threads: u64, transactions: usize) -> History {
     let dir = tempfile::tempdir().unwrap();
     let (db, table) = open(dir.path());
@@ -275,7 +274,7 @@ fn histories(seed: u64, threads: u64, transactions: usize) -> History {
                             }
                         }
                         if let Some(savepoint) = savepoint {
-                            // What it read before going back it has read all the same.
+                            // The rollback to the savepoint does not undo reads.
                             txn.rollback_to(&savepoint).unwrap();
                             if !matches!(history.last(), Some((Op::Scan(_), _))) {
                                 history.pop();
@@ -284,7 +283,7 @@ fn histories(seed: u64, threads: u64, transactions: usize) -> History {
                     }
                     match ended {
                         Ok(()) => {
-                            // With all its locks still held.
+                            // All of the transaction's locks are still held here.
                             let ticket = tickets.fetch_add(1, Ordering::SeqCst);
                             txn.commit().unwrap();
                             done.push((ticket, history));
@@ -315,7 +314,9 @@ fn random_transactions_are_as_if_one_followed_the_other() {
     }
 }
 
-/// Rows 10, 20, … 50, of groups 1, 2, … 5 and codes 100, 200, … 500. Nobody waits.
+/// Creates rows 10, 20, … 50, with groups 1, 2, … 5 and codes 100, 200, … 500.
+///
+/// No transaction waits.
 fn fixed(dir: &std::path::Path) -> (Database, Arc<Table>) {
     let (db, table) = open(dir);
     let mut txn = db.begin(Isolation::ReadCommitted);
@@ -338,10 +339,10 @@ fn look(index: usize, seek: Seek, from: u32, end: Option<u32>, most: usize) -> S
     }
 }
 
-/// After a read, what others can't insert, and what they can.
+/// The rows that others can't insert after a read, and those that they can.
 #[test]
 fn nothing_appears_where_a_transaction_has_looked() {
-    // A read; rows that can't come; rows that can.
+    // A read; rows that others can't insert; rows that they can.
     type Row = (u32, u32, u32);
     let cases: Vec<(Scan, Vec<Row>, Vec<Row>)> = vec![
         (
@@ -415,7 +416,7 @@ fn nothing_appears_where_a_transaction_has_looked() {
                 assert!(done.is_ok(), "{read:?}: {id} {group} {code}: {done:?}");
             }
         }
-        // Its own rows it can insert, and when it has ended everybody can.
+        // The reader can insert these rows itself, and other transactions can after its end.
         let (id, group, code) = refused[0];
         reader.insert(&table, &row(id, group, code)).unwrap();
         reader.rollback().unwrap();
@@ -426,7 +427,7 @@ fn nothing_appears_where_a_transaction_has_looked() {
     }
 }
 
-/// A row that another transaction has inserted and not committed is waited for, not passed over.
+/// A read waits for a row that another transaction has inserted and not committed; it does not skip the row.
 #[test]
 fn what_is_being_inserted_is_waited_for() {
     let dir = tempfile::tempdir().unwrap();
@@ -446,7 +447,7 @@ fn what_is_being_inserted_is_waited_for() {
     }
 }
 
-/// What an operation was refused for stays as it is.
+/// The state that caused a refusal can't change until the transaction ends.
 #[test]
 fn a_refusal_is_a_read() {
     let dir = tempfile::tempdir().unwrap();
@@ -464,7 +465,7 @@ fn a_refusal_is_a_read() {
     assert!(matches!(done, Err(Error::LockNotAvailable)), "{done:?}");
 }
 
-/// A cursor over an index alone locks the rows at this level, and has these instead of the entries.
+/// At this level an index-only cursor locks the rows, and reads the rows instead of the entries.
 #[test]
 fn an_index_gives_its_strings_whatever_is_locked() {
     let dir = tempfile::tempdir().unwrap();
@@ -484,7 +485,7 @@ fn an_index_gives_its_strings_whatever_is_locked() {
         user: vec![],
     };
     let table = db.create_table("t", &schema).unwrap();
-    // The last one stands outside its row.
+    // The last name is stored outside its row.
     let names = [None, Some(""), Some("Ada"), Some("grace")];
     let long = "Z".repeat(2_000);
     let body = vec![b'b'; 3_400];

@@ -1,4 +1,4 @@
-//! Six rows to be locked, and which of them are.
+//! Six rows for tests of locks, and a list of the locked ones.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use peregrine::{
 
 use crate::tables::schemas::{options, INT};
 
-/// Rows 1 to 6: (id, number); the number is ten times the id.
+/// Creates rows 1 to 6: (id, number); the number is ten times the id.
 pub fn six_rows(dir: &Path, indexes: Vec<Index>) -> (Database, Arc<Table>) {
     let db = Database::open(dir.join("db"), options()).unwrap();
     let schema = TableSchema {
@@ -28,7 +28,7 @@ pub fn six_rows(dir: &Path, indexes: Vec<Index>) -> (Database, Arc<Table>) {
     (db, table)
 }
 
-/// The rows that another transaction can't lock.
+/// Returns the rows that another transaction can't lock.
 pub fn locked(db: &Database, table: &Arc<Table>) -> Vec<u32> {
     let mut other = db.begin(Isolation::ReadCommitted);
     other.set_lock_wait_timeout(Duration::ZERO);

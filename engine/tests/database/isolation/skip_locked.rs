@@ -1,4 +1,4 @@
-//! Reads that pass over rows which others have locked.
+//! Reads that skip rows which other transactions have locked.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use peregrine::{
 
 use crate::isolation::six_rows::six_rows;
 
-/// The first rows that are free.
+/// Returns the first rows that are free.
 fn take(txn: &mut Transaction, table: &Arc<Table>, index: usize, most: usize) -> Vec<u64> {
     let options = CursorOptions {
         lock: RowLock::Exclusive,
@@ -31,7 +31,7 @@ fn take(txn: &mut Transaction, table: &Arc<Table>, index: usize, most: usize) ->
     rows
 }
 
-/// Nobody in this test waits: a wait would last until the limit, and then be an error.
+/// No transaction waits in this test: a wait would last until the limit, and then be an error.
 #[test]
 fn locked_rows_are_passed_over_and_no_others() {
     let dir = tempfile::tempdir().unwrap();
@@ -60,7 +60,7 @@ fn locked_rows_are_passed_over_and_no_others() {
     }
 }
 
-/// A row that another has taken and changed meanwhile is not there to be taken: no error.
+/// A row that another transaction has locked and changed in the meantime is skipped without an error.
 #[test]
 fn rows_changed_since_the_snapshot_are_passed_over() {
     let dir = tempfile::tempdir().unwrap();
@@ -78,7 +78,7 @@ fn rows_changed_since_the_snapshot_are_passed_over() {
         other.insert(&table, &[0u32.into(), 5u32.into()]).unwrap();
         other.commit().unwrap();
         assert_eq!(take(&mut txn, &table, index, 9), [3, 5, 6]);
-        // Without it, it is a conflict.
+        // Without skipping, the read is a conflict.
         let read = txn.get_locked(&table, &key(2), RowLock::Exclusive, |_| ());
         assert!(matches!(read, Err(peregrine::Error::WriteConflict)));
         txn.rollback().unwrap();

@@ -1,4 +1,4 @@
-//! What a thread's end drops.
+//! Objects that are dropped at a thread's end.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ fn a_transaction_that_goes_with_its_thread_is_rolled_back() {
     let table = db.create_table("t", &numbered()).unwrap();
     let thread = std::thread::spawn({
         let (db, table) = (db.clone(), table.clone());
-        // It is there first, so it goes after what the engine keeps for the thread.
+        // `LEFT` is used first, so it is dropped after the engine's own thread-local data.
         move || {
             LEFT.with_borrow_mut(|left| {
                 let txn = left.insert(db.begin(Isolation::ReadCommitted));

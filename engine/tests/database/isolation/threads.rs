@@ -1,4 +1,4 @@
-//! Many threads: what transactions promise each other.
+//! Transactions' promises to each other, with many threads.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -16,7 +16,7 @@ use crate::tables::schemas::options;
 const ACCOUNTS: u64 = 60;
 const START: u64 = 1000;
 
-/// id, balance, filler; index on balance.
+/// Creates rows (id, balance, filler), with an index on the balance.
 fn accounts(db: &Database) -> Arc<Table> {
     let int = ColumnType::Int {
         bytes: 8,
@@ -63,7 +63,7 @@ fn balance(txn: &mut Transaction, table: &Table, id: u64, lock: RowLock) -> Resu
     }
 }
 
-/// The sum of balances, through an index.
+/// Returns the sum of balances, through an index.
 fn total(txn: &mut Transaction, table: &Arc<Table>, index: usize) -> (u64, u64) {
     let options = CursorOptions {
         index_only: index == 1,
@@ -83,7 +83,7 @@ fn total(txn: &mut Transaction, table: &Arc<Table>, index: usize) -> (u64, u64) 
     (sum, n)
 }
 
-/// The same by `Transaction::rows`: one after the other, copied, in place, in one scan, and a column of each.
+/// The same by `Transaction::rows`: one after the other, copied, in place, in one scan, and by a column of each.
 fn total_of_rows(txn: &mut Transaction, table: &Arc<Table>) -> [(u64, u64); 4] {
     let of_value = |value: Value<'_>| match value {
         Value::UInt(v) => v,
@@ -120,7 +120,7 @@ fn transfer(
 ) -> Result<(), Error> {
     let from = rng.random_range(0..ACCOUNTS);
     let to = (from + rng.random_range(1..ACCOUNTS)) % ACCOUNTS;
-    // Under READ COMMITTED only a lock keeps an update from being lost.
+    // Under READ COMMITTED only a lock prevents a lost update.
     let lock = match isolation {
         Isolation::ReadCommitted => RowLock::Exclusive,
         _ => RowLock::None,
@@ -132,7 +132,7 @@ fn transfer(
     let amount = rng.random_range(0..=a.min(50));
     txn.update(table, &key(table, from), &account(from, a - amount))?;
     if rng.random_bool(0.1) {
-        // Close an account and open it again.
+        // Closes an account and opens it again.
         txn.delete(table, &key(table, to))?;
         txn.insert(table, &account(to, b + amount))?;
     } else {
@@ -278,7 +278,7 @@ fn one_of_many_gets_a_unique_value() {
                         let mut txn = db.begin(Isolation::ReadCommitted);
                         match txn.insert(table, &[Value::UInt(value), Value::UInt(n)]) {
                             Ok(()) if rng.random_bool(0.3) => {
-                                // Second thoughts: the value is free again, for whoever waits.
+                                // Rolls back: the value is free again, for a waiter, too.
                                 txn.rollback().unwrap();
                             }
                             Ok(()) => {

@@ -1,5 +1,6 @@
-//! What a program is told of the waits of its sessions. In these tests it commits sessions in the order of their
-//! numbers, as a replica does.
+//! Reports to a program about the waits of its sessions.
+//!
+//! In these tests the program commits sessions in the order of their numbers, as a replica does.
 
 use std::sync::mpsc::{channel, Receiver, Sender};
 use std::sync::{Arc, Mutex};
@@ -12,7 +13,7 @@ use peregrine::{
 
 use crate::tables::schemas::options;
 
-/// Waits that were told, as waiter and holder.
+/// Receives the reported waits, as waiter and holder.
 struct InOrder(Mutex<Sender<(u64, u64)>>);
 
 impl Sessions for InOrder {
@@ -84,7 +85,7 @@ impl World {
             .map(|_| ())
     }
 
-    /// Waits until a pair has been told; false when the wait has ended without.
+    /// Waits until a pair has been reported; false when the wait has ended without a report.
     fn is_told(&self, waiter: u64, holder: u64, ended: impl Fn() -> bool) -> bool {
         let begin = Instant::now();
         let told = self.told.lock().unwrap();
@@ -110,7 +111,7 @@ fn a_later_transaction_gives_way_to_one_that_commits_before_it() {
             world.change(&mut earlier, 1)?;
             earlier.commit()
         });
-        // The later one commits when the earlier one has, or gives way.
+        // The later transaction would commit only after the earlier one, so it gives way.
         assert!(world.is_told(1, 2, || earlier.is_finished()));
         later.rollback().unwrap();
         earlier.join().unwrap().unwrap();
@@ -187,7 +188,7 @@ fn who_gives_way_is_a_deadlocks_victim_however_much_it_has_done() {
     earlier.commit().unwrap();
 }
 
-/// Kills who is about to wait.
+/// Kills the session that is about to wait.
 #[derive(Default)]
 struct Kills(Mutex<Option<KillHandle>>);
 
@@ -212,7 +213,7 @@ fn who_is_killed_when_it_is_about_to_wait_does_not_wait() {
     assert!(matches!(outcome, Err(Error::Interrupted)), "{outcome:?}");
 }
 
-/// Sessions below 10 wait for 20 ms, and not at all in optimistic tables; the others as the program of a replica has it.
+/// Sessions below 10 wait for 20 ms, and not at all in optimistic tables; the others wait as on a replica.
 struct Applies;
 
 impl Sessions for Applies {

@@ -1,4 +1,4 @@
-//! Commits in two halves: others see the first one, and the second one makes it durable, whoever asks for it.
+//! Commits in two halves: the first half makes the commit visible, and the second makes it durable for any caller.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ struct World {
 }
 
 impl World {
-    /// Nobody syncs but who commits.
+    /// Only commits sync the log.
     fn on(os: SimulatedOs) -> World {
         let options = Options {
             background: false,
@@ -37,7 +37,7 @@ impl World {
         txn.insert(&self.table, &row).unwrap();
     }
 
-    /// A transaction with row 1, which others see; whether it is durable nobody has asked.
+    /// Begins a transaction with row 1, and makes its commit visible without waiting until it is durable.
     fn half_committed(&self) -> Transaction {
         let mut txn = self.db.begin(Isolation::ReadCommitted);
         self.insert(&mut txn, 1);
@@ -45,7 +45,7 @@ impl World {
         txn
     }
 
-    /// Which of the ids have a row when the power has gone.
+    /// Returns those of the ids that have a row after a power loss.
     fn after_power_loss(&self, ids: &[u32]) -> Vec<u32> {
         let after = World::on(self.os.crash_with(Loss::Everything, 1));
         let mut txn = after.db.begin(Isolation::ReadCommitted);
@@ -74,7 +74,7 @@ fn a_commit_waits_for_its_first_half() {
     assert_eq!(world.after_power_loss(&[1]), [1]);
 }
 
-/// It changes nothing, so its own commit leaves nothing in the log.
+/// The second transaction changes nothing, so its own commit writes nothing to the log.
 #[test]
 fn a_commit_waits_for_one_before_it_in_the_same_object() {
     let world = World::new();

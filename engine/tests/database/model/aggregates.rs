@@ -14,11 +14,11 @@ use rand::Rng;
 use super::World;
 use crate::tables::schemas::{self, key_order, Row};
 
-/// An end of a range as values of the first parts of a key; whether those are inside.
+/// An end of a range as values of the first parts of a key, and whether rows with these values are included.
 type End = Option<(Row, bool)>;
 
 impl World {
-    /// All aggregates of a random range of an index, whose rows are `sorted`.
+    /// Computes and compares all aggregates of a random range of an index, whose rows are `sorted`.
     pub(super) fn aggregates(
         &mut self,
         txn: &mut Transaction,
@@ -146,7 +146,7 @@ impl World {
     }
 }
 
-/// What plain loops over the rows of each value of a column give, NULL first.
+/// Returns the results of plain loops over the rows of each value of a column, NULL first.
 fn grouped(column: usize, asked: &[Aggregate], rows: &[&Row]) -> Vec<Group> {
     let mut rows = rows.to_vec();
     let null_first = |a: &OwnedValue, b: &OwnedValue| match (a, b) {
@@ -165,7 +165,7 @@ fn grouped(column: usize, asked: &[Aggregate], rows: &[&Row]) -> Vec<Group> {
         .collect()
 }
 
-/// A random condition on a column, to compare it with a value.
+/// Returns a random condition on a column, which compares it with a value.
 pub(crate) fn condition<'a>(
     rng: &mut StdRng,
     column: usize,
@@ -180,7 +180,7 @@ pub(crate) fn condition<'a>(
     }
 }
 
-/// Whether a condition holds for a row.
+/// Returns whether a condition holds for a row.
 pub(crate) fn holds(condition: &Condition<'_>, row: &Row) -> bool {
     let (column, comparison, value) = match *condition {
         Condition::IsNull(column) => return row[column] == OwnedValue::Null,
@@ -222,7 +222,7 @@ fn is_possible(table: &Table, schema: &TableSchema, index: usize, aggregate: Agg
     table.index_covers(index, column) && types(schema.columns[column].ty)
 }
 
-/// What a plain loop over the rows gives.
+/// Returns the result of a plain loop over the rows.
 pub(crate) fn answer(aggregate: Aggregate, rows: &[&Row]) -> Aggregated {
     let values = |column: usize| {
         let values = rows.iter().map(move |row| &row[column]);

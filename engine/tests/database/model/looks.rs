@@ -1,5 +1,5 @@
-//! What is read of the database beside the model: every index, in both directions, with rows and
-//! index-only, by prefixes and by whole keys.
+//! Reads of the database that are compared with the model: every index, in both directions, with rows and index-only,
+//! by prefixes and by whole keys.
 
 use std::cmp::Ordering;
 use std::ops::ControlFlow;
@@ -15,7 +15,7 @@ use super::{Model, Rows, World};
 use crate::tables::schemas::{self, key_order, Row};
 
 impl World {
-    /// Compares a random index of a random table with the model, one of several ways.
+    /// Compares a random index of a random table with the model, in one of several ways.
     pub(super) fn look(&mut self, txn: &mut Transaction, model: &Model, lock: RowLock) {
         let names: Vec<String> = model
             .keys()
@@ -39,7 +39,7 @@ impl World {
                 ..CursorOptions::default()
             },
         );
-        // Some ways don't read an empty table, and then take no snapshot.
+        // Some of the ways don't read an empty table, and then take no snapshot.
         assert!(txn.get(&table, b"", |_| ()).unwrap().is_none());
         let sorted = sorted(&entry.schema, &entry.rows, index);
         trace!(
@@ -94,7 +94,7 @@ impl World {
         assert!(cursor.row().is_err());
     }
 
-    /// Steps to and fro.
+    /// Steps back and forth.
     fn zigzag(
         &mut self,
         txn: &mut Transaction,
@@ -142,7 +142,7 @@ impl World {
         self.multi_gets(txn, table, rows);
     }
 
-    /// Some rows together, among keys that are not there; some of them twice.
+    /// Reads some rows together with keys that do not exist; some of them twice.
     fn multi_gets(&mut self, txn: &mut Transaction, table: &Arc<Table>, rows: &Rows) {
         let keys: Vec<_> = rows.iter().collect();
         let mut all = MultiGet::new(table);
@@ -168,7 +168,7 @@ impl World {
         }
     }
 
-    /// Rows by one snapshot: some by their keys, copied and in place, and all from some key on.
+    /// Reads rows by one snapshot: some by their keys, copied and in place, and all from some key on.
     fn rows(
         &mut self,
         txn: &mut Transaction,
@@ -216,7 +216,7 @@ impl World {
         assert_eq!((ended.unwrap(), n), (broken, want.len()));
     }
 
-    /// Seeks every way by a random prefix of the key.
+    /// Seeks in every way by a random prefix of the key.
     fn seeks(
         &mut self,
         txn: &mut Transaction,
@@ -330,7 +330,7 @@ impl World {
         }
     }
 
-    /// A cursor that stands on no entry goes on from the place where it does, in either direction.
+    /// Checks that a cursor without an entry continues from its place, in either direction.
     fn look_around(
         &mut self,
         cursor: &mut Cursor,
@@ -362,12 +362,12 @@ impl World {
     }
 }
 
-/// Whether a row is this one, as far as its values stand within.
+/// Returns whether a row is the expected one, as far as its values are stored in the row.
 fn is_row(view: &RowView<'_>, row: &Row) -> bool {
     (0..row.len()).all(|column| is_value(view.get(column).unwrap(), &row[column]))
 }
 
-/// Whether a value is what it should be; of one that stands outside the row, as long.
+/// Returns whether a value is the expected one; for a value outside the row, whether it has the expected length.
 fn is_value(value: Value<'_>, want: &OwnedValue) -> bool {
     match value {
         Value::OutOfRow(len) => {
@@ -377,7 +377,7 @@ fn is_value(value: Value<'_>, want: &OwnedValue) -> bool {
     }
 }
 
-/// The model's rows in the order of an index.
+/// Returns the model's rows in the order of an index.
 fn sorted<'a>(schema: &TableSchema, rows: &'a Rows, index: usize) -> Vec<(&'a Vec<u8>, &'a Row)> {
     let mut all: Vec<(&Vec<u8>, &Row)> = rows.iter().collect();
     let parts = match index {
@@ -388,7 +388,7 @@ fn sorted<'a>(schema: &TableSchema, rows: &'a Rows, index: usize) -> Vec<(&'a Ve
     all
 }
 
-/// The cursor must stand on this row, and give each column it can.
+/// Checks that the cursor is at this row, and gives each column that it can.
 fn check_at(cursor: &mut Cursor, schema: &TableSchema, index: usize, want: (&Vec<u8>, &Row)) {
     assert_eq!(cursor.clustered_key(), &want.0[..]);
     let table = cursor.table().clone();

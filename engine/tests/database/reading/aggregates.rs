@@ -1,4 +1,4 @@
-//! Aggregates beside concurrent changes: what they come to is what a plain loop with a cursor finds.
+//! Aggregates beside concurrent changes: they equal the results of a plain loop over a cursor.
 
 use std::ops::{Bound, Range};
 use std::path::Path;
@@ -17,8 +17,8 @@ use rand::{Rng, SeedableRng};
 use crate::model::{answer, condition, holds};
 use crate::tables::schemas::{noise, options, INT};
 
-/// id; group, with an index of group and amount; a signed amount that takes NULL; fixed bytes; a text
-/// that is now and then so long that the row stands outside the tree.
+/// Columns: id; group, with an index of group and amount; a signed amount, which may be NULL; fixed bytes; and a text
+/// that is sometimes so long that the row is stored outside the tree.
 pub(crate) fn schema() -> TableSchema {
     let amount = ColumnType::Int {
         bytes: 8,
@@ -86,7 +86,7 @@ const SECONDARY: [Aggregate; 5] = [
     Aggregate::Max(0),
 ];
 
-/// A random range of an index, as encoded prefixes.
+/// Returns a random range of an index, as encoded prefixes.
 fn ends(rng: &mut StdRng, table: &Table, index: usize, ids: u32) -> [Bound<Vec<u8>>; 2] {
     [(); 2].map(|()| {
         let n: u32 = rng.random_range(0..if index == 0 { ids } else { 20 });
@@ -99,7 +99,7 @@ fn ends(rng: &mut StdRng, table: &Table, index: usize, ids: u32) -> [Bound<Vec<u
     })
 }
 
-/// What a cursor finds in a range.
+/// Returns the rows that a cursor finds in a range.
 fn rows(txn: &mut Transaction, table: &Arc<Table>, range: &IndexRange<'_>) -> Vec<Vec<OwnedValue>> {
     let mut cursor = Cursor::new(table, range.index, CursorOptions::default());
     match range.end {
@@ -123,17 +123,18 @@ fn rows(txn: &mut Transaction, table: &Arc<Table>, range: &IndexRange<'_>) -> Ve
     found
 }
 
-/// What aggregates are mostly of.
+/// The kind of most aggregates in a test.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Asked {
-    /// Of any range, with conditions or without.
+    /// Any range, with or without conditions.
     Any,
-    /// Of rows to the table's end for which a condition holds: no zone map stands for a leaf then.
+    /// Rows up to the table's end for which a condition holds: then no zone map can replace a leaf.
     ToTheEndWhere,
 }
 
-/// Aggregates of a few ranges, twice, against a plain loop. The second time what the first has kept of
-/// leaves is used.
+/// Compares aggregates of a few ranges, each run twice, with a plain loop.
+///
+/// The second run uses the zone maps that the first has kept.
 fn compare(
     txn: &mut Transaction,
     table: &Arc<Table>,
@@ -196,26 +197,28 @@ fn compare(
     }
 }
 
-/// A table whose rows change, and how it is read.
+/// A table with changing rows, and its reads.
 struct Changing {
     pool_bytes: usize,
     scan_threads: usize,
     text_len: Range<usize>,
     ids: u32,
     rounds: u32,
-    /// Rows that change in a round, less than this.
+    /// The number of rows changed in a round is below this.
     changes: u32,
     mostly: Asked,
 }
 
 impl Changing {
-    /// A table of about as many leaves as one thread reads alone, one less or one more: there a scan ends where helpers
-    /// would begin. `None`: it would have very many rows, or one leaf, which nobody shares.
+    /// Returns a table of about as many leaves as one thread reads alone, one less or one more: a scan then ends where
+    /// helpers would begin.
+    ///
+    /// `None` when it would have very many rows, or only one leaf, which threads can't share.
     fn of_leaves_read_alone(rng: &mut StdRng) -> Option<Changing> {
         const PAGE: usize = 16 << 10;
         const MOST_ROWS: usize = 4_000;
         let leaves = knobs::leaves_alone() + rng.random_range(0..3) - 1;
-        // Texts that just stay in their rows, beside some 60 bytes of other columns: the fewer rows are in a leaf.
+        // Texts that just fit in their rows, beside about 60 bytes of other columns, so that few rows fill a leaf.
         let len = knobs::in_row_limit().min(3_000).saturating_sub(60);
         let in_a_leaf = PAGE / (len + 50);
         let rows = leaves.saturating_sub(1) * in_a_leaf + rng.random_range(1..=in_a_leaf);
@@ -224,7 +227,7 @@ impl Changing {
             pool_bytes: 16 << 20,
             scan_threads: rng.random_range(2..5),
             text_len: len * 7 / 8..len + 1,
-            // Every other one is there at first.
+            // Every second one exists at first.
             ids: 2 * rows as u32,
             rounds: 3,
             changes: 6,
@@ -232,8 +235,8 @@ impl Changing {
         })
     }
 
-    /// Writers that commit, roll back and stay open; readers with snapshots of every age, and with changes
-    /// of their own.
+    /// Runs writers that commit, roll back and stay open, and readers with snapshots of every age and with changes of
+    /// their own.
     fn compare_beside_changes(self, os: Arc<dyn Os>, dir: &Path, seed: u64) {
         let Changing {
             text_len,
@@ -311,7 +314,7 @@ impl Changing {
 
 #[test]
 fn aggregates_are_what_a_cursor_finds() {
-    // In few leaves, and in so many that several threads read them; with and without evictions.
+    // With few leaves, and with so many that several threads read them; with and without evictions.
     for (seed, pool_bytes, scan_threads, text_len, rounds) in [
         (1, 1 << 20, 1, 0..250, 60),
         (2, 16 << 20, 4, 0..250, 60),
@@ -332,8 +335,9 @@ fn aggregates_are_what_a_cursor_finds() {
     }
 }
 
-/// The same with small tables, again and again: PEREGRINE_TIMES says how often, PEREGRINE_SEED from which seed on. Where
-/// knobs are drawn, a few leaves are many.
+/// The same with small tables, repeatedly: PEREGRINE_TIMES sets the number of runs, PEREGRINE_SEED the first seed.
+///
+/// With random knobs, a few leaves already count as many.
 #[test]
 fn aggregates_of_small_tables_are_what_a_cursor_finds() {
     let asked = |name: &str| std::env::var(name).ok()?.parse::<u64>().ok();
@@ -479,11 +483,11 @@ fn a_killed_transaction_stops_aggregating() {
     }
 }
 
-/// Helpers come after so many leaves have been read alone: tables that end right there, before and behind.
+/// Helpers start after one thread has read this many leaves alone: tables that end exactly there, before and after.
 #[test]
 fn each_row_counts_once_however_many_leaves_there_are() {
     let dir = tempfile::tempdir().unwrap();
-    // All of them are in memory: no mini-page spares a leaf from being read.
+    // All leaves are in memory: no mini-page replaces a leaf.
     let options = Options {
         scan_threads: 2,
         pool_bytes: 16 << 20,
@@ -493,7 +497,7 @@ fn each_row_counts_once_however_many_leaves_there_are() {
     let table = db.create_table("t", &schema()).unwrap();
     let text = noise(1, 3_000);
     let mut txn = db.begin(Isolation::ReadCommitted);
-    // Five rows a leaf. With a condition, leaves are read each time.
+    // Five rows per leaf. With a condition, the leaves are read each time.
     let condition = [Condition::IsNotNull(2)];
     for id in 0..900u32 {
         let row = [

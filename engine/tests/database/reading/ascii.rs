@@ -1,4 +1,4 @@
-//! A collation for tests: ASCII without regard to case.
+//! A collation for tests: ASCII, case-insensitive.
 
 use peregrine::{Collations, Error, Result};
 

@@ -1,4 +1,4 @@
-//! Scans within bounds: they look at no leaves behind them, and go on where the bounds are moved.
+//! Scans within bounds: they read no leaves beyond them, and continue when the bounds are moved.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::tables::schemas::{noise, INT};
 
 type Id = (u64, u64);
 
-/// Rows (group, id, body), in the order of groups in both indexes.
+/// Creates rows (group, id, body), which both indexes order by group.
 fn table(max: u32) -> (Database, Arc<Table>) {
     let options = Options {
         pool_bytes: 1 << 20,
@@ -58,7 +58,7 @@ fn empty(db: &Database, table: &Arc<Table>, group: u32, rows: u32) {
     txn.commit().unwrap();
 }
 
-/// A snapshot for which nothing goes that is deleted from now on.
+/// Takes a snapshot that keeps rows deleted from now on.
 fn snapshot(db: &Database, table: &Arc<Table>) -> Transaction {
     let mut old = db.begin(Isolation::RepeatableRead);
     let mut cursor = Cursor::new(table, 0, CursorOptions::default());
@@ -73,7 +73,7 @@ fn number(cursor: &mut Cursor, column: usize) -> u64 {
     }
 }
 
-/// What the cursor stands on (`on`), and what comes then, no more than so many rows.
+/// Reads rows from the cursor's current one (`on`) on, at most `most`.
 fn take(
     txn: &mut Transaction,
     cursor: &mut Cursor,
@@ -95,11 +95,11 @@ fn take(
     found
 }
 
-/// Groups 1 and 3 of some 60 leaves each, of which an old snapshot alone sees something, and five rows between.
+/// Groups 1 and 3 have about 60 leaves each, with rows that only an old snapshot sees, and there are five rows between.
 #[test]
 fn leaves_behind_the_end_of_a_scan_are_not_looked_at() {
     if peregrine::knobs::SHAKEN {
-        // It counts what production's numbers make of it.
+        // The test relies on the knobs' default values.
         return;
     }
     const ROWS: u32 = 300;
@@ -148,7 +148,7 @@ fn leaves_behind_the_end_of_a_scan_are_not_looked_at() {
     drop(old);
 }
 
-/// Groups of which every other is deleted, more of it than a leaf has.
+/// Every second group is deleted, and has more rows than a leaf.
 #[test]
 fn a_scan_whose_bounds_are_moved_goes_on_behind_them() {
     let (db, table) = table(200);
@@ -183,7 +183,7 @@ fn a_scan_whose_bounds_are_moved_goes_on_behind_them() {
             all.iter().filter(is_within).copied().collect()
         };
 
-        // Behind the rows of a prefix come others.
+        // After the rows of a prefix come others.
         for group in [2, 3, 4, 7] {
             let on = cursor.seek(&mut txn, &of(group), Seek::Exact).unwrap();
             assert_eq!(on, group % 2 == 0, "{case} {group}");
@@ -199,7 +199,7 @@ fn a_scan_whose_bounds_are_moved_goes_on_behind_them() {
             assert_eq!(found, within(0, group.into()), "{case} {group}");
         }
 
-        // An end that is moved, or taken back, once so many rows were read.
+        // The end is moved or removed after a number of rows.
         for most in [1, 2, 7, 29, 30, 31, 45, 58, 59, 60] {
             for to in [Some(4), None] {
                 cursor.set_end(&of(2), true);

@@ -1,4 +1,4 @@
-//! A transaction's snapshot is of its first read, whatever that finds.
+//! The first read of a transaction takes its snapshot, whatever the read finds.
 
 use peregrine::{
     Column, Cursor, CursorOptions, Database, Index, Isolation, Key, RowLock, Seek, TableSchema,

@@ -1,4 +1,4 @@
-//! What a scan of a secondary index returns after rows have moved within the index.
+//! Scans of a secondary index after rows have moved in it.
 
 use peregrine::{
     Column, ColumnType, Cursor, CursorOptions, Database, EntryFilter, Index, Isolation, Key,
@@ -11,8 +11,9 @@ use crate::tables::schemas::{options, INT};
 const GROUPS: u32 = 3;
 const ROWS: u32 = 12;
 
-/// Rows come, go and move between groups, some of them more than once in a transaction; after every
-/// change each group is read through the index, by every way to seek it.
+/// Rows are inserted, deleted and moved between groups, some of them more than once in a transaction.
+///
+/// After every change each group is read through the index, by every kind of seek.
 #[test]
 fn rows_that_move_in_an_index_are_seen_once_and_where_they_are() {
     let dir = tempfile::tempdir().unwrap();
@@ -91,7 +92,7 @@ impl EntryFilter for EvenGroups {
     }
 }
 
-/// The filter has skipped the last entries that are seen, and behind them are leaves of entries that are not.
+/// The filter has skipped the last visible entries, and leaves of invisible entries follow.
 #[test]
 fn a_filtered_scan_ends_before_what_it_does_not_see() {
     const SEEN: u32 = 400;
@@ -148,8 +149,8 @@ fn a_filtered_scan_ends_before_what_it_does_not_see() {
     }
 }
 
-/// A cursor that finds nothing, comes to an end, or steps off its row for another transaction, goes on
-/// from there, forward and backward.
+/// A cursor that finds nothing, reaches an end, or steps off its row for another transaction, continues from there,
+/// forward and backward.
 #[test]
 fn a_cursor_that_stands_on_no_entry_keeps_its_place() {
     let dir = tempfile::tempdir().unwrap();
@@ -203,7 +204,7 @@ fn a_cursor_that_stands_on_no_entry_keeps_its_place() {
                     assert_eq!(found, want, "{to:?} of {from} in index {index}");
                 }
             }
-            // Ends of the tree, of a range, and of what is alike.
+            // The ends of the tree, of a range, and of a prefix.
             assert!(cursor.seek(&mut txn, &[], Seek::Last).unwrap());
             assert!(!cursor.next(&mut txn).unwrap() && !cursor.next(&mut txn).unwrap());
             let more = cursor.prev(&mut txn).unwrap();

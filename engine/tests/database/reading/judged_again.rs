@@ -1,5 +1,5 @@
-//! Locking reads that have waited: rows are judged as they are after the wait, and those that have
-//! come to stand elsewhere meanwhile are found.
+//! Locking reads that have waited: they evaluate rows as they are after the wait, and find rows that were moved in the
+//! meantime.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +14,9 @@ use proptest::prelude::*;
 
 use crate::tables::schemas::{bodies, noise, numbered, options};
 
-/// By id: (number, content). The number has a unique index.
+/// By id: (number, content).
+///
+/// The number has a unique index.
 type Rows = BTreeMap<u32, (u32, u32)>;
 
 fn table(db: &Database, rows: &Rows) -> Arc<Table> {
@@ -45,7 +47,7 @@ const EXCLUSIVE: CursorOptions = CursorOptions {
     index_only: false,
 };
 
-/// All rows in the order of an index, locked.
+/// Returns all rows in the order of an index, locked.
 fn scan(txn: &mut Transaction, table: &Arc<Table>, index: usize, forward: bool) -> Vec<Vec<u32>> {
     let mut cursor = Cursor::new(table, index, EXCLUSIVE);
     let mut rows = Vec::new();
@@ -64,7 +66,7 @@ fn scan(txn: &mut Transaction, table: &Arc<Table>, index: usize, forward: bool) 
     rows
 }
 
-/// Waits until somebody waits for a lock; false: `done` says that nobody will.
+/// Waits until a transaction waits for a lock; false when `done` says that none will.
 fn until_waiting(db: &Database, done: impl Fn() -> bool) -> bool {
     while db.status().lock_waits_now == 0 {
         if done() {
@@ -96,7 +98,7 @@ fn change() -> impl Strategy<Value = Change> {
     ]
 }
 
-/// Makes a change where it is possible; gives the row that was written.
+/// Makes a change if it is possible; returns the row that was written.
 fn apply(txn: &mut Transaction, table: &Table, rows: &mut Rows, change: &Change) -> Option<u32> {
     let taken = |rows: &Rows, n: u32| rows.values().any(|row| row.0 == n);
     let (old, new) = match *change {
@@ -134,7 +136,7 @@ fn apply(txn: &mut Transaction, table: &Table, rows: &mut Rows, change: &Change)
     old
 }
 
-/// Rows in the order of an index.
+/// Returns rows in the order of an index.
 fn ordered(rows: &Rows, index: usize, forward: bool) -> Vec<Vec<u32>> {
     let mut all: Vec<Vec<u32>> = rows.iter().map(|(&id, &(n, c))| vec![id, n, c]).collect();
     all.sort_by_key(|row| row[index]);
@@ -147,8 +149,9 @@ fn ordered(rows: &Rows, index: usize, forward: bool) -> Vec<Vec<u32>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// Rows before the first that had to be waited for are as they were; from there on as they are. A row that was
-    /// there is waited for where it stood and, in an index beside the rows, where it comes to stand.
+    /// Rows before the first one that the scan waited for have their old state; those after it, their new state.
+    ///
+    /// The scan waits for an existing row at its old place and, in a secondary index, at its new place.
     #[test]
     fn a_scan_goes_on_with_what_is_there_after_the_wait(
         ids in proptest::collection::btree_set(0..16u32, 1..10),
@@ -199,7 +202,7 @@ proptest! {
     }
 }
 
-/// A search for one row by a unique key finds the row that has the key after the wait.
+/// A search by a unique key finds the row that has the key after the wait.
 #[test]
 fn a_unique_key_leads_to_its_new_row() {
     for (new_id, level) in [
@@ -229,8 +232,10 @@ fn a_unique_key_leads_to_its_new_row() {
     }
 }
 
-/// Two rows change places in a unique index, again and again, while a locking read looks for the one that has the
-/// number at that time: there always is one, also where it need not wait for it.
+/// Two rows exchange their places in a unique index repeatedly, while a locking read looks for the one that has the
+/// number.
+///
+/// There always is one, and the read must find it even when it need not wait.
 #[test]
 fn a_number_that_passes_from_row_to_row_is_always_found() {
     const NUMBER: u32 = 7;
@@ -268,8 +273,10 @@ fn a_number_that_passes_from_row_to_row_is_always_found() {
     });
 }
 
-/// A scan that locks has copied a leaf while a row's deletion was not committed. Its writer puts the row back, or
-/// elsewhere, and commits, before the scan comes there: nobody ever saw it without.
+/// A locking scan has copied a leaf while the deletion of a row was not committed.
+///
+/// The writer inserts the row again, or elsewhere, and commits before the scan comes there: the row was never missing
+/// from the committed state.
 #[test]
 fn a_row_that_is_put_back_after_its_leaf_was_copied_is_found() {
     #[derive(Clone, Copy, Debug, PartialEq)]
@@ -324,7 +331,7 @@ fn a_row_that_is_put_back_after_its_leaf_was_copied_is_found() {
                         false => cursor.prev(&mut txn).unwrap(),
                     };
                 }
-                // What stands before the first row, to which the cursor had come, it has passed.
+                // The cursor has passed the places before its first row.
                 if index == 0 && back == Back::Elsewhere(if forward { 0 } else { 8 }) {
                     rows.retain(|&id, _| (1..=6).contains(&id));
                 }
@@ -335,8 +342,9 @@ fn a_row_that_is_put_back_after_its_leaf_was_copied_is_found() {
     }
 }
 
-/// A statement locks rows of one table, and reads another by the snapshot that it comes to have so. A row that others
-/// delete since is one that was changed after the snapshot.
+/// A statement locks rows of one table, and reads another with the snapshot that this takes.
+///
+/// A row that others delete afterwards counts as changed after the snapshot.
 #[test]
 fn a_scan_that_comes_to_have_a_snapshot_passes_no_row_by() {
     for index in [0, 1] {
@@ -362,8 +370,9 @@ fn a_scan_that_comes_to_have_a_snapshot_passes_no_row_by() {
     }
 }
 
-/// A scan is about to go on when its statement waits for a row of another table. Meanwhile a row moves from where the
-/// scan has not been to where it has not been.
+/// Before the scan continues, its statement waits for a row of another table.
+///
+/// Meanwhile a row moves from one place ahead of the scan to another.
 #[test]
 fn a_scan_whose_statement_has_waited_elsewhere_finds_what_moved_meanwhile() {
     let dir = tempfile::tempdir().unwrap();
@@ -400,7 +409,7 @@ fn a_scan_whose_statement_has_waited_elsewhere_finds_what_moved_meanwhile() {
     assert_eq!(found, [1, 4, 2, 3]);
 }
 
-/// An indexed value stands outside of a row that is waited for.
+/// The scan waits for a row with an indexed value outside it.
 #[test]
 fn a_row_with_an_indexed_value_outside_is_found_after_the_wait() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Searches for values that are longer than any key: none has them, and all keys lie on the right side of them.
+//! Searches for values longer than any key: no row has them, and all keys are on the correct side of them.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use peregrine::{
 use crate::reading::ascii::NO_CASE;
 use crate::tables::schemas::{options, INT};
 
-/// More than any key has, in as few bytes as can be, and in more.
+/// Lengths that exceed any key: by as few bytes as possible, and by more.
 const LONG: [usize; 3] = [1951, 3900, 6000];
 
 fn part(column: usize, prefix: Option<u32>, descending: bool) -> KeyPart {
@@ -23,7 +23,7 @@ fn part(column: usize, prefix: Option<u32>, descending: bool) -> KeyPart {
     }
 }
 
-/// A number, and a value with every kind of index.
+/// Columns: a number, and a value with every kind of index.
 fn schema() -> TableSchema {
     let index = |name: &str, parts: &[KeyPart]| Index {
         name: name.into(),
@@ -51,7 +51,7 @@ fn schema() -> TableSchema {
     }
 }
 
-/// Values of rows, in order: next to what is sought, and as long as they may be.
+/// Returns the values of rows, in order: near the values searched for, and of the greatest length.
 fn values() -> Vec<Vec<u8>> {
     let mut values = vec![
         vec![],
@@ -62,7 +62,7 @@ fn values() -> Vec<Vec<u8>> {
         vec![255],
     ];
     for byte in [0, 1, 2, b'b', 254, 255] {
-        // Twice as long in a key, if 0 or 1; the clustered key has the value too, and what follows it.
+        // Bytes 0 and 1 take twice the space in a key; the clustered key contains the value and its suffix.
         let most = if byte < 2 { 960 } else { 1900 };
         let longest = vec![byte; most];
         let with = |last: u8| [&longest[1..], &[last]].concat();
@@ -73,7 +73,7 @@ fn values() -> Vec<Vec<u8>> {
     values
 }
 
-/// Values that are too long for a key.
+/// Returns values that are too long for a key.
 fn sought() -> Vec<Vec<u8>> {
     let mut sought = vec![];
     for byte in [0, 1, 2, b'b', 254, 255] {
@@ -104,7 +104,7 @@ fn id(cursor: &mut Cursor) -> u64 {
     }
 }
 
-/// The row that a search finds.
+/// Returns the row that a search finds.
 fn found(cursor: &mut Cursor, txn: &mut Transaction, key: &[u8], to: Seek) -> Option<u64> {
     cursor.seek(txn, key, to).unwrap().then(|| id(cursor))
 }
@@ -118,7 +118,7 @@ fn every_search_compares_with_the_whole_of_a_value_that_no_key_has() {
         let mut txn = db.begin(isolation);
         for index in 0..=5 {
             let mut cursor = Cursor::new(&table, index, CursorOptions::default());
-            // The order of the index, of the column that it is over.
+            // The order of the index is that of its column.
             let of_case = |value: &[u8]| match index {
                 4 => value.to_ascii_uppercase(),
                 _ => value.to_vec(),
@@ -226,7 +226,7 @@ fn nothing_is_found_read_or_changed_by_a_key_that_is_too_long() {
                 txn.update(&table, &key, &short),
                 Err(Error::NotFound { .. })
             ));
-            // What is stored has the limit that it had.
+            // The limit for stored values still holds.
             let long = [Value::UInt(7), Value::Bytes(&value), Value::Bytes(b"x")];
             assert!(matches!(txn.insert(&table, &long), Err(Error::TooLarge(_))));
             assert!(matches!(

@@ -1,5 +1,5 @@
-//! Single rows of data many times the buffer pool, of which some columns are asked for: what was kept of
-//! them is what their pages say, for every snapshot.
+//! Reads of single rows, of some columns, in data many times larger than the buffer pool: the mini-pages must equal the
+//! leaves, for every snapshot.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -46,7 +46,7 @@ fn schema() -> TableSchema {
     }
 }
 
-/// Tokens from here on are large ones.
+/// Tokens from this value on are large.
 const LARGE: u64 = u32::MAX as u64 / 3;
 
 fn number(value: &OwnedValue) -> Option<u64> {
@@ -81,7 +81,7 @@ fn values(row: &Row) -> Vec<Value<'_>> {
     row.iter().map(OwnedValue::as_value).collect()
 }
 
-/// The table with the rows of these ids, several times as large as the pool.
+/// Creates the table with the rows of these ids, several times larger than the pool.
 fn filled(db: &Database, rng: &mut StdRng, ids: impl Iterator<Item = u32>) -> (Arc<Table>, Model) {
     let table = db.create_table("t", &schema()).unwrap();
     let mut model = Model::new();
@@ -98,7 +98,7 @@ fn filled(db: &Database, rng: &mut StdRng, ids: impl Iterator<Item = u32>) -> (A
     (table, model)
 }
 
-/// Aggregates over the rows from one id to another.
+/// Computes aggregates over the rows between two ids.
 fn aggregate(
     txn: &mut Transaction,
     table: &Arc<Table>,
@@ -116,12 +116,12 @@ fn aggregate(
         .unwrap()
 }
 
-/// Reads rows as a statement that asks for some columns does.
+/// Reads rows like a statement that asks for some columns.
 struct Reader {
     table: Arc<Table>,
     cursors: Vec<Cursor>,
     rng: StdRng,
-    /// Ids near which rows were written last.
+    /// Ids near the rows written last.
     written: Vec<u32>,
 }
 
@@ -145,7 +145,7 @@ impl Reader {
         self.written[n] + self.rng.random_range(0..40)
     }
 
-    /// What the rows of a range of ids come to, those with a note, with a large token, or all.
+    /// Checks aggregates over the rows of a range of ids: those with a note, with a large token, or all.
     fn sum(&mut self, txn: &mut Transaction, model: &Model) {
         let first = self.id();
         let last = match self.rng.random_range(0..10) {
@@ -204,7 +204,7 @@ impl Reader {
         );
     }
 
-    /// One row, by its id or token, or the rows of a group, or what a range comes to.
+    /// Checks one row, by its id or token, or the rows of a group, or aggregates of a range.
     fn look(&mut self, txn: &mut Transaction, model: &Model) {
         if self.rng.random_range(0..3) == 0 {
             return self.sum(txn, model);
@@ -235,7 +235,7 @@ impl Reader {
         };
         wanted.reverse();
         let mut found = cursor.seek(txn, &key, Seek::Exact).unwrap();
-        // Half of those who read a group want more columns from some row on.
+        // Half of the reads of a group want more columns from some row on.
         let more_from = self.rng.random_range(0..100);
         let mut columns = columns;
         for n in 0.. {
@@ -248,7 +248,7 @@ impl Reader {
                 let value = view.get(column).unwrap();
                 assert_eq!(value, row[column].as_value(), "id {id}, index {index}");
             }
-            // What was not asked for is an error, or right.
+            // A column that was not asked for is an error, or has the right value.
             match view.get(5) {
                 Ok(value) => assert_eq!(value, row[5].as_value()),
                 Err(Error::Invalid(text)) => assert!(text.contains("column filler"), "{text}"),
@@ -267,7 +267,7 @@ impl Reader {
 #[test]
 fn rows_are_those_of_each_snapshot() {
     if peregrine::knobs::SHAKEN {
-        // It counts what production's numbers make of it.
+        // The test relies on the knobs' default values.
         return;
     }
     let dir = tempfile::tempdir().unwrap();
@@ -288,7 +288,7 @@ fn rows_are_those_of_each_snapshot() {
                 old = rng.random_bool(0.6).then(|| (snapshot, model.clone()));
             }
             1 | 2 => {
-                // A few rows nearby are written, and a third of the transactions undone.
+                // Writes a few neighbouring rows, and rolls a third of the transactions back.
                 let mut after = model.clone();
                 let mut writer = db.begin(Isolation::RepeatableRead);
                 let first = rng.random_range(0..IDS);
@@ -308,7 +308,7 @@ fn rows_are_those_of_each_snapshot() {
                         after.insert(id, row);
                     }
                 }
-                // The transaction sees what it wrote itself.
+                // The transaction sees its own changes.
                 let mut own = Reader::new(&table, round);
                 (0..20).for_each(|_| own.look(&mut writer, &after));
                 if rng.random_bool(0.6) {
@@ -336,7 +336,7 @@ fn rows_are_those_of_each_snapshot() {
 #[test]
 fn ranges_that_are_asked_for_again_are_found_in_memory() {
     if peregrine::knobs::SHAKEN {
-        // It counts what production's numbers make of it.
+        // The test relies on the knobs' default values.
         return;
     }
     let dir = tempfile::tempdir().unwrap();

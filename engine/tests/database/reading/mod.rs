@@ -1,4 +1,4 @@
-//! What reads find, and what they need not read.
+//! Results of reads, and the pages that they need not read.
 
 pub(crate) mod aggregates;
 pub(crate) mod ascii;

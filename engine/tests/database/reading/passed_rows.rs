@@ -1,4 +1,4 @@
-//! Rows that were locked to be looked at, and passed over: who holds them then.
+//! Locks of rows that a read locked and then skipped.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ fn id(cursor: &mut Cursor) -> u64 {
     }
 }
 
-/// Looks at all rows and passes over all but `wanted`.
+/// Reads all rows and skips all but `wanted`.
 fn look_for(txn: &mut Transaction, table: &Arc<Table>, index: usize, wanted: u64) {
     let mut cursor = locking(table, index, RowLock::Exclusive);
     let mut more = cursor.seek(txn, &[], Seek::First).unwrap();
@@ -46,7 +46,7 @@ fn rows_that_are_passed_over_are_free_under_read_committed_and_only_there() {
         let mut txn = db.begin(Isolation::ReadCommitted);
         look_for(&mut txn, &table, index, 3);
         assert_eq!(locked(&db, &table), [3]);
-        // Nothing is left behind for the end either.
+        // No lock is left until the end.
         look_for(&mut txn, &table, index, 5);
         assert_eq!(locked(&db, &table), [3, 5]);
         txn.rollback().unwrap();
@@ -67,7 +67,7 @@ fn a_lock_that_was_there_before_the_row_was_passed_over_stays() {
     let key = |id: u32| table.encode_key(0, &[id.into()]).unwrap();
     for index in [0, 1] {
         let mut txn = db.begin(Isolation::ReadCommitted);
-        // Written; read to be written; shared; and written, but taken back.
+        // A row that was written; one read to be written; one locked in shared mode; and one whose change was undone.
         txn.update(&table, &key(1), &[1u32.into(), 11u32.into()])
             .unwrap();
         txn.get_locked(&table, &key(2), RowLock::Exclusive, |_| ())
@@ -91,31 +91,31 @@ fn a_row_that_was_written_or_locked_again_since_it_was_read_stays_locked() {
     let key = |id: u32| table.encode_key(0, &[id.into()]).unwrap();
     let mut txn = db.begin(Isolation::ReadCommitted);
     let mut cursor = locking(&table, 0, RowLock::Exclusive);
-    // Written, and the change taken back.
+    // The row was written, and the change undone.
     assert!(cursor.seek(&mut txn, &key(1), Seek::Exact).unwrap());
     let savepoint = txn.savepoint();
     txn.update(&table, &key(1), &[1u32.into(), 11u32.into()])
         .unwrap();
     txn.rollback_to(&savepoint).unwrap();
     cursor.unlock_row(&mut txn);
-    // Read by another cursor, which stands on it.
+    // Another cursor has read the row, and is still at it.
     assert!(cursor.seek(&mut txn, &key(2), Seek::Exact).unwrap());
     let mut second = locking(&table, 0, RowLock::Shared);
     assert!(second.seek(&mut txn, &key(2), Seek::Exact).unwrap());
     cursor.unlock_row(&mut txn);
     second.unlock_row(&mut txn);
-    // Passed over by the only one that has read it, once and again.
+    // Only this cursor has read the row, and skips it twice.
     assert!(cursor.seek(&mut txn, &key(3), Seek::Exact).unwrap());
     cursor.unlock_row(&mut txn);
     cursor.unlock_row(&mut txn);
-    // Left without a word.
+    // The cursor leaves the row without skipping it.
     assert!(cursor.seek(&mut txn, &key(6), Seek::Exact).unwrap());
     assert!(!cursor.next(&mut txn).unwrap());
     cursor.unlock_row(&mut txn);
     assert_eq!(locked(&db, &table), [1, 2, 6]);
 }
 
-/// Whoever waits gets the row when it is passed over, not at the end of the one who looked.
+/// A waiter gets the row when it is skipped, not at the end of the transaction that read it.
 #[test]
 fn who_waits_for_a_row_gets_it_when_it_is_passed_over() {
     let dir = tempfile::tempdir().unwrap();
@@ -128,7 +128,7 @@ fn who_waits_for_a_row_gets_it_when_it_is_passed_over() {
         let waiter = scope.spawn(|| {
             let mut waiter = db.begin(Isolation::ReadCommitted);
             waiter.set_lock_wait_timeout(Duration::from_secs(20));
-            // It has waited, and passes over the row in turn.
+            // The waiter then skips the row, too.
             let mut cursor = locking(&table, 0, RowLock::Exclusive);
             let found = cursor.seek(&mut waiter, &key, Seek::AtOrAfter);
             cursor.unlock_row(&mut waiter);
@@ -145,7 +145,9 @@ fn who_waits_for_a_row_gets_it_when_it_is_passed_over() {
     txn.commit().unwrap();
 }
 
-/// A cursor has waited for a row that is no longer what it looks for. It goes on, and nobody is told of the row.
+/// A cursor has waited for a row that no longer matches.
+///
+/// It continues, and its caller does not see the row.
 #[test]
 fn a_row_that_is_another_once_it_is_locked_is_free() {
     let dir = tempfile::tempdir().unwrap();
@@ -172,7 +174,7 @@ fn a_row_that_is_another_once_it_is_locked_is_free() {
     });
 }
 
-/// As above, of the one row that a unique key leads to.
+/// The same for a row that a unique key leads to.
 #[test]
 fn a_row_that_its_number_has_left_once_it_is_locked_is_free() {
     let dir = tempfile::tempdir().unwrap();
@@ -205,7 +207,7 @@ fn a_row_that_its_number_has_left_once_it_is_locked_is_free() {
     });
 }
 
-/// Whether nobody holds the key of the row, which need not be there.
+/// Returns whether no transaction has locked the row's key; the row need not exist.
 fn is_free(db: &Database, table: &Table, id: u32) -> bool {
     let mut other = db.begin(Isolation::ReadCommitted);
     other.set_lock_wait_timeout(Duration::ZERO);

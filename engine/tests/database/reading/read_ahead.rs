@@ -1,5 +1,4 @@
-//! Pages that are read before they are asked for: what a scan leaves in the pool, and what becomes of
-//! reads that fail.
+//! Read-ahead: the pages that a scan leaves in the pool, and the effect of failed reads.
 
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -12,7 +11,7 @@ use peregrine::{
 
 use crate::tables::schemas::{grouped, noise};
 
-/// Rows with ids from 0, five to a page, their groups scattered over them.
+/// Inserts rows with ids from 0, five per page, with their groups scattered over them.
 fn fill(db: &Database, name: &str, rows: u32) -> Arc<Table> {
     let table = db.create_table(name, &grouped()).unwrap();
     let mut txn = db.begin(Isolation::ReadCommitted);
@@ -26,7 +25,7 @@ fn fill(db: &Database, name: &str, rows: u32) -> Arc<Table> {
     table
 }
 
-/// The ids that a cursor finds, all of them or those of a group, each with the right body.
+/// Returns the ids that a cursor finds, all of them or those of a group, and checks each body.
 fn ids(db: &Database, table: &Arc<Table>, seek: Seek, group: Option<u32>) -> Result<Vec<u32>> {
     let mut txn = db.begin(Isolation::RepeatableRead);
     let index = usize::from(group.is_some());
@@ -54,7 +53,7 @@ fn ids(db: &Database, table: &Arc<Table>, seek: Seek, group: Option<u32>) -> Res
     Ok(found)
 }
 
-/// A table of which a quarter of the pool is in use, and one several times larger than the pool.
+/// Creates a table of which a quarter of the pool is in use, and one several times larger than the pool.
 fn hot_and_large(options: Options) -> (SimulatedOs, Database, [Arc<Table>; 2]) {
     let os = SimulatedOs::new(3);
     let db = Database::open_on(Arc::new(os.clone()), "/db", options).unwrap();
@@ -66,10 +65,10 @@ fn hot_and_large(options: Options) -> (SimulatedOs, Database, [Arc<Table>; 2]) {
 #[test]
 fn a_scan_of_more_than_the_pool_leaves_in_it_what_is_in_use() {
     if peregrine::knobs::SHAKEN {
-        // It counts what production's numbers make of it.
+        // The test relies on the knobs' default values.
         return;
     }
-    // Nothing happens beside these calls, so that the figures are always the same.
+    // No background work happens, so that the figures are always the same.
     let options = Options {
         pool_bytes: 2 << 20,
         background: false,
@@ -111,7 +110,7 @@ fn a_scan_of_more_than_the_pool_leaves_in_it_what_is_in_use() {
             "{lost} of 32 pages in use were gone after scan {scan}"
         );
     }
-    // What leaves came to is known though they are not in memory.
+    // The zone maps of evicted leaves are kept.
     let read = misses(&|| {
         let mut txn = db.begin(Isolation::RepeatableRead);
         txn.aggregate(&large, &whole, &[], &[Aggregate::Sum(1)])
@@ -138,7 +137,7 @@ fn what_leaves_came_to_is_forgotten_when_they_change() {
             values,
         };
         assert_eq!(sum.unwrap(), [sums], "round {round}");
-        // Far apart, in leaves that are not in memory; one row goes, one gets another group.
+        // Rows far apart, in leaves that are not in memory; one is deleted, and one gets another group.
         let (gone, changed) = (round * 90 + 1, round * 90 + 45);
         let key = |id: u32| large.encode_key(0, &[id.into()]).unwrap();
         txn.delete(&large, &key(gone)).unwrap();
@@ -154,7 +153,7 @@ fn what_leaves_came_to_is_forgotten_when_they_change() {
 #[test]
 fn a_read_ahead_that_fails_is_no_error_of_the_statement() {
     if peregrine::knobs::SHAKEN {
-        // It counts what production's numbers make of it.
+        // The test relies on the knobs' default values.
         return;
     }
     for background in [false, true] {
@@ -172,7 +171,7 @@ fn a_read_ahead_that_fails_is_no_error_of_the_statement() {
             .collect();
         let (mut right, mut refused) = (0, 0);
         for after in 0..40 {
-            // Out of memory with what the last round read.
+            // Evicts the pages that the last round read.
             ids(&db, &hot, Seek::First, None).unwrap();
             os.fail_once(FaultOn::Read, after * 3, ErrorKind::Other);
             for (seek, group, expected) in [
@@ -190,7 +189,7 @@ fn a_read_ahead_that_fails_is_no_error_of_the_statement() {
             }
             os.heal();
         }
-        // Most reads are of several pages, and tried again one by one.
+        // Most reads are of several pages; after a failure they are read again one by one.
         assert!(right > 3 * refused, "{right} right, {refused} refused");
         os.fail(FaultOn::Read, 0, ErrorKind::Other);
         let refused = ids(&db, &large, Seek::First, None);

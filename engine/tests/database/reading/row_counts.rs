@@ -1,4 +1,4 @@
-//! The number of rows that a table is said to have.
+//! The number of rows in a table's statistics.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use peregrine::{Cursor, CursorOptions, Database, Isolation, Options, Seek, Value
 
 use crate::tables::schemas::grouped;
 
-/// A checkpoint between a commit and the counting of its rows would have one without the other.
+/// A checkpoint between a commit and the count of its rows would have one without the other.
 #[test]
 fn checkpoints_have_commits_together_with_their_numbers_of_rows() {
     let os = SimulatedOs::new(1);

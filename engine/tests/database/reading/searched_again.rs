@@ -1,4 +1,4 @@
-//! A cursor that searches again: nothing of the search before counts any more.
+//! A second search with a cursor: nothing of the first search has an effect.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::tables::schemas::{options, INT};
 
 const ROWS: [(u32, u32); 7] = [(1, 1), (1, 2), (5, 1), (5, 2), (5, 3), (9, 1), (9, 2)];
 
-/// Rows of two numbers, which are the primary key, and the key of a unique index.
+/// Creates rows of two numbers, which are the primary key, and the key of a unique index.
 fn open(dir: &std::path::Path) -> (Database, Arc<Table>) {
     let db = Database::open(dir, options()).unwrap();
     let schema = TableSchema {
@@ -29,7 +29,7 @@ fn open(dir: &std::path::Path) -> (Database, Arc<Table>) {
     (db, table)
 }
 
-/// A search for an entry that begins with these values.
+/// Searches for an entry that begins with these values.
 fn seek(cursor: &mut Cursor, txn: &mut Transaction, values: &[u32]) -> bool {
     let values: Vec<Value<'_>> = values.iter().map(|&value| value.into()).collect();
     let prefix = cursor.table().encode_key(cursor.index(), &values).unwrap();
@@ -51,7 +51,7 @@ const LEVELS: [Isolation; 3] = [
     Isolation::Serializable,
 ];
 
-/// Does it with each kind of cursor, at each level.
+/// Runs `attempt` with each kind of cursor, at each level.
 fn each(mut attempt: impl FnMut(&mut Cursor, &mut Transaction)) {
     let dir = tempfile::tempdir().unwrap();
     let (db, table) = open(dir.path());
@@ -69,7 +69,7 @@ fn each(mut attempt: impl FnMut(&mut Cursor, &mut Transaction)) {
     }
 }
 
-/// Nothing that follows is of the prefix that was sought last, but it is there.
+/// Checks that no following entry has the prefix of the last search, but that the entries follow.
 fn goes_on_from_5_1(cursor: &mut Cursor, txn: &mut Transaction) {
     assert!(cursor.next(txn).unwrap());
     assert_eq!(row(cursor), (5, 2));
@@ -78,7 +78,7 @@ fn goes_on_from_5_1(cursor: &mut Cursor, txn: &mut Transaction) {
     assert_eq!(row(cursor), (5, 3));
 }
 
-/// Behind a whole key nothing is of the same prefix, whatever prefix was sought before.
+/// After a search for a whole key, no entry has the same prefix, whatever prefix was searched for before.
 #[test]
 fn entries_behind_a_whole_key_have_another_prefix() {
     each(|cursor, txn| {
@@ -88,7 +88,7 @@ fn entries_behind_a_whole_key_have_another_prefix() {
     });
 }
 
-/// Before the prefix, too.
+/// The same after steps to before the prefix.
 #[test]
 fn entries_before_a_prefix_have_another() {
     each(|cursor, txn| {
@@ -101,8 +101,9 @@ fn entries_before_a_prefix_have_another() {
     });
 }
 
-/// A cursor goes from one transaction to the next, whatever the level of each. A prefix, and a whole key, are
-/// sought in the first one or in the second; then all that follows is read.
+/// One cursor is used by two transactions, of each pair of levels.
+///
+/// The first or the second searches for a prefix and a whole key; then all following entries are read.
 #[test]
 fn another_transaction_goes_beyond_the_prefix_of_the_one_before() {
     let dir = tempfile::tempdir().unwrap();
@@ -152,7 +153,7 @@ fn another_transaction_goes_beyond_the_prefix_of_the_one_before() {
     }
 }
 
-/// A step from the last entry of a prefix, by a transaction that locks ranges, where the one before did not.
+/// A step from the last entry of a prefix, by a transaction that locks ranges, after one that locked none.
 #[test]
 fn a_step_from_a_prefix_of_a_transaction_that_locked_nothing_goes_beyond_it() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Cursors that an error has stopped: they go on from where they stood when they are asked again.
+//! Cursors that an error has stopped: they continue from their place at the next call.
 
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -13,12 +13,11 @@ use peregrine::{
 use crate::tables::schemas::{grouped, noise, numbered, options, INT};
 
 const ROWS: u32 = 400;
-/// So many values of this length are too long for a row that stands in its leaf, and none can be moved
-/// outside by itself.
+/// So many values of this length exceed the row length in a leaf, and none of them can be stored outside by itself.
 const SHORTS: usize = 62;
 const SHORT: u32 = 63;
 
-/// Rows that stand outside as a whole.
+/// Rows that are stored outside as a whole.
 fn schema() -> TableSchema {
     let mut columns = vec![Column::new("id", INT)];
     for n in 0..SHORTS {
@@ -56,7 +55,7 @@ fn database() -> (SimulatedOs, Database, Arc<Table>) {
     (os, db, table)
 }
 
-/// All ids that a cursor finds which is asked again after each error.
+/// Returns all ids that a cursor finds when it is called again after each error.
 fn ids(
     db: &Database,
     table: &Arc<Table>,
@@ -131,7 +130,7 @@ fn a_cursor_that_an_error_has_stopped_goes_on_where_it_stood() {
     assert!(peregrine::knobs::SHAKEN || met > 40, "{met} errors");
 }
 
-/// A wait that was not worth while is no end: the row is met again.
+/// A wait that timed out is not an end: the cursor reaches the row again.
 #[test]
 fn a_cursor_that_has_waited_in_vain_comes_to_the_row_again() {
     let dir = tempfile::tempdir().unwrap();
@@ -190,7 +189,7 @@ fn a_cursor_that_has_waited_in_vain_comes_to_the_row_again() {
     }
 }
 
-/// As where what was found could not be used.
+/// The caller could not use the row, and steps back.
 #[test]
 fn a_cursor_that_steps_back_comes_to_the_same_row_again() {
     let (_os, db, table) = database();
@@ -235,7 +234,7 @@ fn a_cursor_that_steps_back_comes_to_the_same_row_again() {
     }
 }
 
-/// The rows of a running transaction, which no other sees: a cursor passes over all of them in one call.
+/// The rows of a running transaction, which no other sees: a cursor skips all of them in one call.
 #[test]
 fn who_passes_over_many_records_can_be_interrupted() {
     let dir = tempfile::tempdir().unwrap();
@@ -256,7 +255,7 @@ fn who_passes_over_many_records_can_be_interrupted() {
             assert!(matches!(stopped, Err(Error::Interrupted)), "{stopped:?}");
             kill.clear();
         }
-        // It goes on where it stands.
+        // The cursor continues from its place.
         assert!(!cursor.next(&mut txn).unwrap());
     }
 }

@@ -1,4 +1,4 @@
-//! Sums that stay, beside writers that move amounts between rows.
+//! Constant sums, beside writers that move amounts between rows.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,19 +12,20 @@ use rand::{Rng, SeedableRng};
 use crate::reading::aggregates::schema;
 use crate::tables::schemas::{noise, options};
 
-/// Amounts move between rows, and rows come and go, such that the sum stays: every snapshot has it.
+/// Amounts move between rows, and rows are inserted and deleted, so that the sum is constant: every snapshot must have
+/// it.
 #[test]
 fn sums_that_stay_are_found_beside_writers() {
     sums_that_stay(1, 0..400, 1_500);
 }
 
-/// The same in so many leaves that several threads read them.
+/// The same with so many leaves that several threads read them.
 #[test]
 fn several_threads_find_sums_that_stay_beside_writers() {
     sums_that_stay(3, 2_400..2_900, 300);
 }
 
-/// A writer at work; none where it has panicked, either.
+/// Counts a writer as finished when it is dropped, even by a panic.
 struct Writing<'a>(&'a AtomicUsize);
 
 impl Drop for Writing<'_> {
@@ -72,7 +73,7 @@ fn sums_that_stay(scan_threads: usize, text_len: Range<usize>, transactions: usi
                 let mut rng = StdRng::seed_from_u64(seed);
                 for _ in 0..transactions {
                     let mut txn = db.begin(Isolation::ReadCommitted);
-                    // In the order of keys, so that nobody waits in a circle.
+                    // In the order of keys, so that there is no deadlock.
                     let a = rng.random_range(0..ROWS - 1);
                     let b = rng.random_range(a + 1..ROWS);
                     let mut amounts = [0; 2];
@@ -110,7 +111,7 @@ fn sums_that_stay(scan_threads: usize, text_len: Range<usize>, transactions: usi
         };
         let mut held = db.begin(Isolation::RepeatableRead);
         for n in 0.. {
-            // At least once when all have ended.
+            // Reads at least once after all writers have ended.
             let last = writing.load(Ordering::Acquire) == 0;
             if n % 8 == 0 {
                 held.commit().unwrap();

@@ -1,4 +1,4 @@
-//! Verifying a table while others change it.
+//! Verification of a table while other threads change it.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -29,7 +29,7 @@ fn key(table: &Table, id: u32) -> Vec<u8> {
     table.encode_key(0, &[id.into()]).unwrap()
 }
 
-/// A change of a random row, of rows that now and then fill leaves, or stand outside.
+/// Changes a random row; some rows fill a leaf, or are stored outside.
 fn change(db: &Database, table: &Table, rng: &mut StdRng) {
     let mut txn = db.begin(Isolation::ReadCommitted);
     for _ in 0..rng.random_range(1..4) {
@@ -69,7 +69,7 @@ fn nothing_is_found_in_a_sound_table_that_changes() {
             let stop = &stop;
             scope.spawn(move || {
                 let mut rng = StdRng::seed_from_u64(seed);
-                // As long as it takes for some checks to meet some changes.
+                // Continues until enough checks have run beside changes.
                 for n in 0.. {
                     let enough = n >= 1500 && checks.load(Ordering::Relaxed) >= 5;
                     if enough || stop.load(Ordering::Relaxed) {
@@ -99,7 +99,7 @@ fn nothing_is_found_in_a_sound_table_that_changes() {
 #[test]
 fn it_can_be_interrupted_at_every_page() {
     let dir = tempfile::tempdir().unwrap();
-    // Purge would make pages fewer from one check to the next.
+    // Purge would reduce the number of pages between checks.
     let options = Options {
         background: false,
         ..options()

@@ -1,4 +1,4 @@
-//! Who runs, who holds what, who waits for whom, as `Database::inspect` tells it.
+//! Running transactions, locks and waits, from `Database::inspect`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -54,7 +54,7 @@ fn of_session(found: &Inspection, session: u64) -> &TransactionEntry {
     entry
 }
 
-/// Waits until a session waits for a lock, however slow the machine.
+/// Waits until a session waits for a lock, on machines of any speed.
 fn until_waiting(db: &Database, session: u64) -> Inspection {
     let begin = Instant::now();
     loop {
@@ -105,7 +105,7 @@ fn a_waiter_its_holder_and_a_reader_are_listed() {
         assert_eq!(w.isolation, Isolation::ReadCommitted);
         assert_eq!(w.started_us, Some(1_700_000_000_000_000));
         assert_eq!(w.rows_changed, 2);
-        // The row, its old and new entry; the other row and its entry.
+        // For the first row: its record, old entry and new entry; for the second: its record and entry.
         assert_eq!(w.undo_records, 5);
         assert!(w.undo_bytes > 50, "{w:?}");
         assert_eq!(r.isolation, Isolation::RepeatableRead);
@@ -137,7 +137,7 @@ fn a_waiter_its_holder_and_a_reader_are_listed() {
         writer.commit().unwrap();
         waiter.join().unwrap();
     });
-    // The writer's end, and the waiter's.
+    // The end of the writer, and that of the waiter.
     assert_eq!(of_session(&db.inspect(), 2).snapshot_age, Some(2));
     drop(reader);
     let found = db.inspect();
@@ -210,7 +210,7 @@ fn a_deadlock_is_reported_with_what_everybody_did() {
     assert_eq!(report.members[report.victim].0.session, 2);
     assert_eq!(db.status().deadlocks, 1);
 
-    // A table that is gone has no name, and makes no trouble.
+    // A dropped table has no name, and causes no error.
     drop(first);
     db.drop_table("things").unwrap();
     let report = db.latest_deadlock().unwrap();
@@ -288,7 +288,7 @@ fn ranges_that_were_searched_are_told() {
     let row = (&row.table[..], &row.index[..], &row.key[..]);
     assert_eq!(row, ("things", "PRIMARY", "3 <= key < 5"));
 
-    // A writer in a range waits for the row that it wants.
+    // A writer waits for a row in a locked range.
     std::thread::scope(|scope| {
         let writer = scope.spawn(|| {
             let mut writer = db.begin(Isolation::ReadCommitted);
@@ -320,11 +320,11 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
 
-    /// The list is what a model of shared and exclusive locks says, at any time.
+    /// The list equals a model of shared and exclusive locks at any time.
     #[test]
     fn the_list_is_what_was_locked(steps in prop::collection::vec(step(), 1..60)) {
         if peregrine::knobs::rows_before_escalation() <= 6 {
-            // Ranges stand for some of its rows.
+            // Locks of some rows are replaced by ranges.
             return Ok(());
         }
         let dir = tempfile::tempdir().unwrap();

@@ -37,7 +37,7 @@ fn schema() -> TableSchema {
 #[test]
 fn data_ten_times_the_pool_is_loaded_changed_and_read() {
     if peregrine::knobs::SHAKEN {
-        // It counts what production's numbers make of it.
+        // The test relies on the knobs' default values.
         return;
     }
     let dir = tempfile::tempdir().unwrap();

@@ -43,7 +43,7 @@ fn write(table: &Table, db: &Database, id: u32, group: u32) {
     txn.commit().unwrap();
 }
 
-/// All are open at once, and stay it; they are written, read, checkpointed, recovered and dropped.
+/// All tables stay open at the same time; they are written, read, checkpointed, recovered and dropped.
 #[test]
 fn more_open_tables_than_frames_are_read_and_written() {
     let dir = tempfile::tempdir().unwrap();
@@ -60,7 +60,7 @@ fn more_open_tables_than_frames_are_read_and_written() {
         }
         db.checkpoint().unwrap();
     }
-    // What only the log has is replayed into all of them.
+    // Recovery replays changes that only the log has into all tables.
     for (n, table) in (0..TABLES).zip(&tables) {
         write(table, &db, 3, n);
     }

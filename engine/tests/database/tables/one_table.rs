@@ -25,14 +25,16 @@ impl OneTable {
         OneTable { os, db, table }
     }
 
-    /// A transaction that waits for no lock.
+    /// Begins a transaction that waits for no lock.
     pub fn begin(&self) -> Transaction {
         let mut txn = self.db.begin(Isolation::ReadCommitted);
         txn.set_lock_wait_timeout(Duration::ZERO);
         txn
     }
 
-    /// What is found after a crash now. This one goes on.
+    /// Returns the database after a crash at this moment.
+    ///
+    /// `self` continues.
     pub fn after_a_crash(&self) -> OneTable {
         let os = self.os.crash(3);
         let db = open(&os);

@@ -1,5 +1,5 @@
-//! Columns and indexes get other names, as by `ALTER TABLE … RENAME COLUMN` and `RENAME INDEX`, and a table other bytes
-//! of the program.
+//! Renamed columns and indexes, as by `ALTER TABLE … RENAME COLUMN` and `RENAME INDEX`, and changes of the program's
+//! bytes of a table.
 
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ fn names(columns: [&str; 3], index: &str) -> SchemaNames {
     }
 }
 
-/// Two columns have changed names, and the index has another.
+/// Two columns have exchanged names, and the index has another name.
 fn swapped() -> SchemaNames {
     names(["id", "content", "number"], "by_content")
 }
@@ -47,7 +47,7 @@ fn row(id: u32, number: u32, content: u32) -> [Value<'static>; 3] {
     [id.into(), number.into(), content.into()]
 }
 
-/// The names of the indexes in which something is locked.
+/// Returns the names of the indexes with locks.
 fn locked(db: &Database) -> Vec<String> {
     let locks = db.inspect().locks;
     let mut indexes: Vec<String> = locks.into_iter().map(|lock| lock.row.index).collect();
@@ -80,7 +80,7 @@ fn other_names_come_at_once_and_stay() {
     assert_eq!(*table.schema(), renamed());
     assert_eq!(locked(&db), ["by_content"]);
 
-    // Who uses the table goes on, and older snapshots are of it.
+    // A transaction that uses the table continues, and older snapshots can still read it.
     user.update(&table, &key, &row(1, 20, 31)).unwrap();
     user.commit().unwrap();
     let found = old.get(&table, &key, |row| row.to_values()).unwrap();
@@ -101,7 +101,7 @@ fn other_names_come_at_once_and_stay() {
         );
     }
 
-    // From the log, by a dump and by recovery; then from the catalog.
+    // The names come from the log, by a dump and by recovery; then from the catalog.
     let after = os.crash(7);
     let dumped = |os: &SimulatedOs| {
         let dump = Dump::open_on(Arc::new(os.crash(7)), "/db").unwrap();
@@ -115,14 +115,14 @@ fn other_names_come_at_once_and_stay() {
         db.close().unwrap();
         assert_eq!(dumped(&after), renamed());
     }
-    // An emptied table keeps them.
+    // A truncated table keeps its names.
     let db = open(&after);
     db.truncate_table("t").unwrap();
     let db = open(&after.crash(8));
     assert_eq!(*db.table("t").unwrap().schema(), renamed());
 }
 
-/// The log's last segment fills up, and the disk has no room for another.
+/// The log's last segment is full, and the disk has no space for another.
 #[test]
 fn names_change_as_a_whole_or_not_at_all() {
     let os = SimulatedOs::new(2);

@@ -1,4 +1,4 @@
-//! Tables that a transaction drops after it has used them, and tables filled while they are made.
+//! Tables that a transaction drops after it has used them, and tables filled while they are created.
 
 use std::sync::Arc;
 
@@ -58,8 +58,7 @@ fn rows(db: &Database, name: &str) -> u32 {
     rows_in(&mut db.begin(Isolation::RepeatableRead), &table)
 }
 
-/// A short transaction has all of its changes in memory when it drops the table, a long one has some in
-/// the log.
+/// A short transaction has all its changes in memory when it drops the table; a long one has some in the log.
 const LENGTHS: [u32; 2] = [20, 2_000];
 
 #[test]
@@ -141,7 +140,7 @@ fn a_dump_misses_nothing_of_a_table_that_its_transaction_dropped() {
             insert(&mut txn, &gone, 0..length, 300);
             db.drop_table_used_by(&mut txn, "gone").unwrap();
             if !late {
-                // The log is read from before it, and the catalog has the table no more.
+                // Recovery reads the log from before the drop, and the catalog no longer has the table.
                 db.checkpoint().unwrap();
             }
             insert(&mut txn, &kept, 10..20, 100);
@@ -191,8 +190,10 @@ fn the_rows_of_a_table_filled_while_it_is_made_stay_at_a_rollback() {
     assert!(matches!(txn.begin_fill(&kept), Err(Error::Invalid(_))));
 }
 
-/// All that the transaction has written is the rows of a table that it has filled, which have no versions: it has
-/// no number. It has a row locked, and a snapshot.
+/// The transaction has written only rows of a table that it fills, which have no versions, so it has no transaction
+/// number.
+///
+/// It has a locked row, and a snapshot.
 #[test]
 fn a_commit_that_fails_gives_back_the_locks_of_a_transaction_without_a_number() {
     let os = SimulatedOs::new(1);
@@ -215,7 +216,7 @@ fn a_commit_that_fails_gives_back_the_locks_of_a_transaction_without_a_number() 
     txn.end_fill();
     assert_eq!((txn.id(), db.status().locked_rows), (None, 1));
 
-    // The log takes nothing more, so it does not get the counter.
+    // The log accepts no more records, so it does not get the counter.
     os.fail(FaultOn::Sync, 0, std::io::ErrorKind::Other);
     insert(&mut other, &kept, 1..2, 100);
     other.commit().unwrap_err();
@@ -226,7 +227,7 @@ fn a_commit_that_fails_gives_back_the_locks_of_a_transaction_without_a_number() 
     assert!(left.is_empty(), "{left:?}");
 }
 
-/// A value that an UPDATE keeps is in the log as "as in the row before", and the row before was never there.
+/// The log has "unchanged" for a value that an UPDATE keeps, but recovery never had the earlier row.
 #[test]
 fn a_long_value_of_a_filled_table_keeps_no_database_closed() {
     let xid = Xid::new(1, b"prepared", b"").unwrap();
@@ -265,7 +266,7 @@ fn a_long_value_of_a_filled_table_keeps_no_database_closed() {
     }
 }
 
-/// What a transaction takes back in the table is not in the log either, though parts of the transaction are.
+/// The log also has no undone changes of the table, though it has parts of the transaction.
 #[test]
 fn the_log_has_no_rows_of_a_table_of_one_session() {
     let os = SimulatedOs::new(1);
@@ -290,7 +291,7 @@ fn the_log_has_no_rows_of_a_table_of_one_session() {
     assert_eq!(rows(&db, "own"), 0);
 }
 
-/// The session ends before the transaction that it has prepared, and takes its tables along.
+/// The session ends before its prepared transaction, and its tables are dropped.
 #[test]
 fn a_table_of_one_session_is_dropped_beside_a_prepared_transaction_that_its_session_gave_up() {
     let xid = Xid::new(1, b"prepared", b"").unwrap();
@@ -308,7 +309,7 @@ fn a_table_of_one_session_is_dropped_beside_a_prepared_transaction_that_its_sess
         let refused = db.drop_table("own");
         assert!(matches!(refused, Err(Error::Busy(_))), "{refused:?}");
         txn.detach();
-        // It may come back to the table, which must be as the transaction leaves it.
+        // The decision may still return to the table, which must stay as the transaction left it.
         let refused = db.truncate_table("own");
         assert!(matches!(refused, Err(Error::Busy(_))), "{refused:?}");
         let refused = db.rename_table("own", "other");
@@ -338,7 +339,7 @@ fn a_table_of_one_session_is_dropped_beside_a_prepared_transaction_that_its_sess
     }
 }
 
-/// As the session can, which has it for longer than the transaction.
+/// Like the session, which has the table for longer than the transaction.
 #[test]
 fn a_table_of_one_session_goes_on_behind_a_prepared_transaction_and_has_its_rows() {
     let xid = Xid::new(1, b"prepared", b"").unwrap();

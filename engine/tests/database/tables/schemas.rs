@@ -1,4 +1,4 @@
-//! Random schemas and rows from small domains, so that keys collide, and the order of values.
+//! Random schemas, and rows from small domains so that keys collide; and the order of values.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::reading::ascii::{Ascii, NO_CASE};
 
 pub type Row = Vec<OwnedValue>;
 
-/// What most tables here have as their key.
+/// The type of most tables' keys.
 pub const INT: ColumnType = ColumnType::Int {
     bytes: 4,
     signed: false,
@@ -28,7 +28,7 @@ pub fn options() -> Options {
     }
 }
 
-/// Bytes that don't get smaller.
+/// Returns bytes that don't compress.
 pub fn noise(seed: u32, len: usize) -> Vec<u8> {
     let mut state = seed.wrapping_mul(2_654_435_761) | 1;
     let next = || {
@@ -40,7 +40,7 @@ pub fn noise(seed: u32, len: usize) -> Vec<u8> {
     std::iter::repeat_with(next).take(len).collect()
 }
 
-/// Rows (id, number, content); the number has a unique index.
+/// Columns (id, number, content); the number has a unique index.
 pub fn numbered() -> TableSchema {
     TableSchema {
         columns: ["id", "number", "content"]
@@ -52,7 +52,7 @@ pub fn numbered() -> TableSchema {
     }
 }
 
-/// Rows (id, body) with bodies of up to so many bytes.
+/// Columns (id, body), with bodies of up to `max` bytes.
 pub fn bodies(max: u32) -> TableSchema {
     TableSchema {
         columns: vec![
@@ -100,7 +100,7 @@ fn columns() -> Vec<Column> {
 
 pub fn schema(rng: &mut StdRng) -> TableSchema {
     let mut columns = columns();
-    // Some tables can have no values outside rows.
+    // Some tables have no values that can be stored outside rows.
     if rng.random_bool(0.4) {
         columns[5].ty = ColumnType::VarBytes { max: 30 };
         columns.truncate(6);
@@ -209,7 +209,7 @@ pub fn borrow(row: &[OwnedValue]) -> Vec<Value<'_>> {
     row.iter().map(OwnedValue::as_value).collect()
 }
 
-/// The order of two values of a key part; what the part cuts off does not count.
+/// Returns the order of two values of a key part, without the bytes that the part cuts off.
 pub fn part_order(
     schema: &TableSchema,
     part: &KeyPart,
@@ -240,7 +240,7 @@ pub fn part_order(
     }
 }
 
-/// The order of two rows by the parts of a key.
+/// Returns the order of two rows by the parts of a key.
 pub fn key_order(schema: &TableSchema, parts: &[KeyPart], a: &Row, b: &Row) -> Ordering {
     parts.iter().fold(Ordering::Equal, |order, part| {
         order.then_with(|| {
@@ -254,7 +254,7 @@ pub fn key_order(schema: &TableSchema, parts: &[KeyPart], a: &Row, b: &Row) -> O
     })
 }
 
-/// Whether a unique index forbids these two rows to be together.
+/// Returns whether a unique index forbids both rows together.
 pub fn collide(schema: &TableSchema, index: &Index, a: &Row, b: &Row) -> bool {
     index.unique
         && index.parts.iter().all(|p| a[p.column] != OwnedValue::Null)

@@ -1,4 +1,4 @@
-//! Auto-increment counters: taken by many at once, and never behind a committed row, whatever
+//! Auto-increment counters: many threads reserve values, and the counter is never behind a committed row, whatever
 //! happens.
 
 use std::collections::BTreeSet;
@@ -56,7 +56,7 @@ fn threads_take_different_values_of_the_form_asked_for() {
                     let first = table.reserve_auto_increment(batch, 5, 3, u64::MAX).unwrap();
                     assert_eq!(first % 5, 3);
                     for i in 0..batch {
-                        // An insert of a value that another thread has got fails.
+                        // Fails when another thread has the same value.
                         txn.insert(table, &[Value::UInt(first + i * 5)]).unwrap();
                     }
                     if (batch + n) % 3 == 0 {
@@ -82,7 +82,7 @@ fn simulated(durability: Durability) -> Options {
     }
 }
 
-/// The log's last segment fills up, and the disk has no room for another.
+/// The log's last segment is full, and the disk has no space for another.
 #[test]
 fn a_table_is_there_with_its_counter_or_not_at_all() {
     let with = TableOptions {
@@ -113,7 +113,7 @@ fn a_table_is_there_with_its_counter_or_not_at_all() {
             .unwrap();
         assert!(matches!(refused, Error::NoSpace { .. }), "{refused}");
         if peregrine::knobs::SHAKEN {
-            // The few frames may be full of what must be written before anything can be read.
+            // All frames may be dirty, so that a page must be written before any can be read.
             os.heal();
         }
         let check = |db: &Database| {
@@ -129,7 +129,7 @@ fn a_table_is_there_with_its_counter_or_not_at_all() {
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// Reserves values and inserts rows; commits or not.
+    /// Reserves values and inserts rows; commits or rolls back.
     Insert(u64, bool),
     /// Inserts a row with a value beyond the counter.
     Explicit(u64),
@@ -152,7 +152,7 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
-    /// After any crash the counter is beyond every committed value, and not below what it was set to.
+    /// After any crash the counter is beyond every committed value, and not below the value it was set to.
     #[test]
     fn a_crash_takes_no_counter_back(
         steps in prop::collection::vec(step(), 1..25),
@@ -209,7 +209,7 @@ proptest! {
     }
 }
 
-/// Values are taken ahead, another session gives one of them to a row, and the rest is given back.
+/// Values are reserved, another session uses one of them in a row, and the rest is returned.
 #[test]
 fn values_given_back_take_the_counter_below_no_row() {
     let dir = tempfile::tempdir().unwrap();
@@ -219,7 +219,7 @@ fn values_given_back_take_the_counter_below_no_row() {
     table.set_auto_increment_at_least(6);
     table.return_auto_increment(3, 9);
     assert_eq!(table.next_auto_increment(), 6);
-    // What is set anew counts from there.
+    // A truncated table counts from its new start.
     db.truncate_table("t").unwrap();
     let table = db.table("t").unwrap();
     let first = table.reserve_auto_increment(8, 1, 1, u64::MAX).unwrap();
@@ -242,8 +242,9 @@ fn no_value_is_given_twice_where_the_counter_ends() {
     }
 }
 
-/// Values are reserved, another session's commit tells the log of the counter, and they are given back. The next
-/// checkpoint lets the log go; whoever takes one of them then tells nobody.
+/// Values are reserved, another session's commit logs the counter, and the values are returned.
+///
+/// The next checkpoint removes the log. A later insert of one of the values then logs no counter.
 #[test]
 fn a_checkpoint_keeps_the_counter_that_the_log_had() {
     let open = |os: &SimulatedOs| {

@@ -1,4 +1,4 @@
-//! Bulk inserts: what they leave, what they are seen as meanwhile, and what becomes of them when they fail.
+//! Bulk inserts: their result, their visibility while they run, and their failures.
 
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -40,7 +40,7 @@ impl World {
         self.db.begin(Isolation::ReadCommitted)
     }
 
-    /// Rows whose groups come in no order.
+    /// Inserts rows with groups in random order.
     fn insert(
         &self,
         txn: &mut Transaction,
@@ -54,7 +54,7 @@ impl World {
         Ok(())
     }
 
-    /// Ids of the rows, as the index leads to them.
+    /// Returns the ids of the rows, in the order of the index.
     fn by_group(&self, txn: &mut Transaction) -> Vec<u32> {
         let mut cursor = Cursor::new(&self.table, BY_GROUP, CursorOptions::default());
         let mut ids = Vec::new();
@@ -70,7 +70,7 @@ impl World {
         ids
     }
 
-    /// All is as it should be, and these are the rows.
+    /// Checks that the table is sound, and has these rows.
     fn holds(&self, rows: std::ops::Range<u32>) {
         let mut txn = self.db.begin(Isolation::RepeatableRead);
         assert_eq!(self.by_group(&mut txn), rows.collect::<Vec<_>>());
@@ -158,7 +158,7 @@ fn indexes_stay_smaller() {
         world.db.status().pool_pages_used
     };
     let (in_bulk, one_by_one) = (pages(true), pages(false));
-    // Shaken, helpers may have read all of either table.
+    // With random knobs, helpers may have read all of either table.
     assert!(
         in_bulk < one_by_one || peregrine::knobs::SHAKEN,
         "{in_bulk}, {one_by_one}"
@@ -170,7 +170,7 @@ fn entries_beyond_what_is_deferred_go_in_at_once() {
     let world = World::new(1 << 20);
     let mut txn = world.begin();
     txn.begin_bulk_insert(&world.table);
-    // Some 30 bytes an entry are kept, and 1 MiB of them.
+    // Each deferred entry takes about 30 bytes, and at most 1 MiB is kept.
     world.insert(&mut txn, 0..80_000, b"").unwrap();
     txn.commit().unwrap();
     world.holds(0..80_000);
@@ -190,7 +190,7 @@ fn a_killed_one_leaves_nothing() {
     world.holds(0..0);
 }
 
-/// A transaction whose entries can't be put in, for pages can't be read.
+/// Begins a transaction whose deferred entries can't be inserted, because reads fail.
 fn stuck(world: &World, at_savepoint: bool) -> Transaction {
     let mut txn = world.begin();
     world.insert(&mut txn, 0..3_000, &noise(1, 300)).unwrap();
@@ -232,7 +232,7 @@ fn rows_that_lack_entries_are_neither_read_nor_committed() {
     world.holds(0..60_000);
 }
 
-/// A transaction that is killed at a savepoint, where the entries of its rows are to go in; and the savepoint.
+/// Begins a transaction that is killed while a savepoint inserts its deferred entries; returns it with the savepoint.
 fn killed(world: &World, mut txn: Transaction) -> (Transaction, Savepoint) {
     txn.begin_bulk_insert(&world.table);
     world.insert(&mut txn, 0..1_000, b"").unwrap();
@@ -243,7 +243,7 @@ fn killed(world: &World, mut txn: Transaction) -> (Transaction, Savepoint) {
     (txn, mark)
 }
 
-/// Who is interrupted, or waits in vain, may try again: here it would be in vain for ever.
+/// An interrupted or timed-out operation may be tried again; here every retry would fail.
 #[test]
 fn rows_that_lack_entries_for_a_wait_in_vain_do_not_ask_for_another_try() {
     let world = World::new(8 << 20);
@@ -256,7 +256,7 @@ fn rows_that_lack_entries_for_a_wait_in_vain_do_not_ask_for_another_try() {
     world.holds(0..0);
 }
 
-/// Also where the bulk insert has ended since, so that nothing is deferred any more.
+/// Also after the bulk insert has ended, when nothing is deferred.
 #[test]
 fn rows_that_lack_entries_are_not_committed_once_the_bulk_insert_has_ended() {
     let world = World::new(8 << 20);
@@ -296,8 +296,9 @@ fn a_savepoint_at_which_entries_could_not_be_put_in_does_no_harm_unless_it_is_us
     world.holds(0..70_020);
 }
 
-/// Rows with a value outside, of which each second is refused; and every now and then what is deferred is
-/// put in before a row that is refused then.
+/// Rows with a value outside the row, of which every second is refused.
+///
+/// Sometimes deferred entries are inserted just before a row that is refused.
 #[test]
 fn a_refused_long_row_takes_no_entries_of_earlier_rows_along() {
     let schema = TableSchema {

@@ -1,5 +1,5 @@
-//! A rollback that fails on the way, for a page can't be brought into memory: what is left is never
-//! committed, and goes when that can be done again.
+//! A rollback that fails because a page can't be read: the rest is never committed, and is undone as soon as that is
+//! possible.
 
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use peregrine::{
 
 use crate::tables::schemas::{grouped, noise, INT};
 
-/// More than the pool holds, so that undoing needs pages that were written out.
+/// More rows than the pool holds, so that a rollback needs pages that were evicted.
 const ROWS: u32 = 1500;
 
 fn body(seed: u32) -> Vec<u8> {
@@ -52,8 +52,7 @@ impl World {
         txn.insert(&self.table, &row)
     }
 
-    /// A transaction with one row more, and then a statement that changes every row, which can't be
-    /// undone to its end.
+    /// Begins a transaction with one more row, and then a statement that changes every row, whose rollback fails.
     fn half_undone(&self, all: bool) -> (Transaction, Savepoint) {
         let mut txn = self.db.begin(Isolation::ReadCommitted);
         self.insert(&mut txn, ROWS, 1).unwrap();
@@ -74,7 +73,7 @@ impl World {
         (txn, mark)
     }
 
-    /// How many rows each index has, by group.
+    /// Returns the number of rows that each index has, by group.
     fn groups(&self) -> [[usize; 3]; 2] {
         let mut txn = self.db.begin(Isolation::ReadCommitted);
         [0, 1].map(|index| {
@@ -92,7 +91,7 @@ impl World {
         })
     }
 
-    /// The disk works again: nothing is there but what was committed, and all rows can be changed.
+    /// The disk works again: only committed rows exist, and all rows can be changed.
     fn ends_with(self, groups: [usize; 3]) {
         self.os.heal();
         self.db.purge().unwrap();
@@ -185,11 +184,11 @@ fn nothing_else_is_done_in_it() {
     world.ends_with([ROWS as usize, 2, 0]);
 }
 
-/// What was undone at first was not in the log yet; some of what was done before it is.
+/// The undone changes were not in the log yet; some earlier ones are.
 #[test]
 fn the_way_back_can_go_on_to_an_earlier_savepoint() {
     if peregrine::knobs::SHAKEN {
-        // It counts what production's numbers make of it.
+        // The test relies on the knobs' default values.
         return;
     }
     let world = World::new();
@@ -206,7 +205,7 @@ fn the_way_back_can_go_on_to_an_earlier_savepoint() {
         let row = [Value::from(id), Value::from(2), Value::from(&body[..])];
         txn.update(&world.table, &key, &row).unwrap();
     }
-    // Their pages leave memory.
+    // Evicts their pages.
     let mut reader = world.db.begin(Isolation::ReadCommitted);
     for id in 0..ROWS {
         let key = world.table.encode_key(0, &[id.into()]).unwrap();
@@ -226,7 +225,7 @@ fn the_way_back_can_go_on_to_an_earlier_savepoint() {
     World { os, db, table }.ends_with([ROWS as usize, 1, 0]);
 }
 
-/// One row operation changes more pages than stay in memory, and reading them again fails.
+/// One row operation changes more pages than memory holds, and reading them again fails.
 #[test]
 fn half_a_row_operation_is_not_committed() {
     const INDEXES: u32 = 24;
@@ -280,7 +279,7 @@ fn half_a_row_operation_is_not_committed() {
     assert_eq!(report.problems, Vec::<String>::new());
 }
 
-/// What the same object does next has nothing to do with it.
+/// The object's next transaction is not affected.
 #[test]
 fn the_rest_of_a_rollback_is_not_in_the_next_transaction() {
     let world = World::new();
@@ -300,7 +299,7 @@ fn the_next_transaction_of_the_object_is_as_patient_and_of_the_same_session() {
     txn.set_lock_wait_timeout(Duration::ZERO);
     txn.set_session(7);
     assert!(txn.commit().is_err());
-    // What could not be undone is nobody's: who waits for it waits for no session.
+    // The unfinished rollback belongs to no session, so a wait for it is not a wait for a session.
     let left = world.db.inspect().transactions;
     assert!(!left.is_empty() && left.iter().all(|t| t.session != 7));
     world.os.heal();
@@ -342,12 +341,13 @@ fn a_restart_undoes_it_too() {
     }
 }
 
-/// A table that is dropped by who has used it sends what is collected to the log: what was undone already would get
-/// there, and nothing would take it back. Of a table of one session the log has nothing.
+/// Dropping a table that the transaction has used sends its collected changes to the log.
+///
+/// Undone changes would get there, and no record would undo them. The log has nothing of a table of one session.
 #[test]
 fn a_table_that_it_drops_sends_nothing_undone_to_the_log() {
     if peregrine::knobs::SHAKEN {
-        // It counts what production's numbers make of it.
+        // The test relies on the knobs' default values.
         return;
     }
     for of_one_session in [false, true] {
@@ -369,7 +369,7 @@ fn a_table_that_it_drops_sends_nothing_undone_to_the_log() {
             let row = [Value::from(id), Value::from(2), Value::from(&body[..])];
             txn.update(&world.table, &key, &row).unwrap();
         }
-        // Their pages leave memory.
+        // Evicts their pages.
         let mut reader = world.db.begin(Isolation::ReadCommitted);
         for id in 0..ROWS {
             let key = world.table.encode_key(0, &[id.into()]).unwrap();

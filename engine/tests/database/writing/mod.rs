@@ -1,4 +1,4 @@
-//! Changes, and what is left of them when they are undone.
+//! Changes, and the state after they are undone.
 
 mod auto_increment;
 mod bulk_insert;

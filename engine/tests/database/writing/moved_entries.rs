@@ -1,4 +1,4 @@
-//! Rows whose index entries others move while a locking read waits for them: each is found once.
+//! Rows whose index entries other transactions move while a locking read waits for them: the read finds each once.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -36,17 +36,17 @@ fn give(txn: &mut Transaction, table: &Table, id: u32, number: u32) {
         .unwrap();
 }
 
-/// A look through an index from a place on.
+/// A read of an index from a start on.
 struct Look {
     index: usize,
     from: u32,
     to: Seek,
-    /// Forwards, where it ends: behind the entries with this number.
+    /// The end of a forward read: after the entries with this number.
     until: Option<u32>,
     filter: Option<Box<dyn EntryFilter>>,
-    /// How many rows it has found when row 3 gets another number.
+    /// Number of rows that it has found when row 3 gets another number.
     finds_before: usize,
-    /// Whether that is committed at last, or taken back.
+    /// Whether the change is committed or rolled back in the end.
     commits: bool,
 }
 
@@ -70,7 +70,7 @@ impl Look {
         }
     }
 
-    /// Row 3 has got its number when the look begins.
+    /// Row 3 gets its number before the read begins.
     fn late(self) -> Look {
         Look {
             finds_before: 0,
@@ -78,8 +78,9 @@ impl Look {
         }
     }
 
-    /// The rows that it finds, with what they have then, when row 3 gets a number meanwhile. Who gives it ends
-    /// when the look waits.
+    /// Returns the rows that the read finds, with their values, while row 3 gets a number.
+    ///
+    /// The writer ends when the read waits.
     fn meets(mut self, number: u32) -> Vec<(u64, u64)> {
         let dir = tempfile::tempdir().unwrap();
         let (db, table) = numbered(dir.path());
@@ -169,7 +170,7 @@ fn backwards_too() {
     assert_eq!(found, [(4, 40), (3, 39), (2, 20), (1, 10)]);
 }
 
-/// It may move again, by another that has waited for it, too.
+/// The row may move again, by another transaction that has also waited for it.
 #[test]
 fn a_row_that_moves_twice_while_it_is_waited_for_is_found() {
     for (index, to, first, then) in [
@@ -263,7 +264,7 @@ fn among_the_entries_of_a_prefix() {
     assert_eq!(look(Seek::ExactLast).meets(31)[0], (3, 31));
 }
 
-/// A new row is nobody's until it is committed.
+/// A new row does not exist for others until it is committed.
 #[test]
 fn a_row_that_is_being_inserted_is_not_waited_for() {
     let dir = tempfile::tempdir().unwrap();
@@ -278,7 +279,7 @@ fn a_row_that_is_being_inserted_is_not_waited_for() {
     assert_eq!(found, [(2, 20), (3, 30), (4, 40)]);
 }
 
-/// Keeps entries with even numbers.
+/// A filter that keeps entries with even numbers.
 struct Even;
 
 impl EntryFilter for Even {

@@ -1,4 +1,4 @@
-//! Prepared transactions: what they keep, through sessions and restarts, until they are decided.
+//! Prepared transactions: their changes and locks survive sessions and restarts until they are decided.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,7 +40,7 @@ struct Bank {
 }
 
 impl Bank {
-    /// Accounts 1 to 5, with ten times their number as code, and one event.
+    /// Creates accounts 1 to 5, with ten times their number as code, and one event.
     fn new() -> Bank {
         let dir = tempfile::tempdir().unwrap();
         let db = Database::open(dir.path().join("db"), options()).unwrap();
@@ -63,7 +63,7 @@ impl Bank {
         bank
     }
 
-    /// A transaction that waits for nobody.
+    /// Begins a transaction that does not wait.
     fn begin(&self) -> Transaction {
         let mut txn = self.db.begin(Isolation::ReadCommitted);
         txn.set_lock_wait_timeout(Duration::ZERO);
@@ -104,7 +104,7 @@ impl Bank {
             .unwrap()
     }
 
-    /// Number, code and note of each account.
+    /// Returns the number, code and note of each account.
     fn rows(&self) -> Vec<(u64, u64, String)> {
         let mut txn = self.begin();
         let mut rows = Vec::new();
@@ -148,7 +148,7 @@ impl Bank {
         listed.map(|p| (p.xid, p.detached)).collect()
     }
 
-    /// Ends without a checkpoint, as a killed process does, or with one; and opens again.
+    /// Ends without a checkpoint, like a killed process, or with one; and opens again.
     fn restart(self, checkpoint: bool) -> Bank {
         let Bank {
             dir,
@@ -171,12 +171,12 @@ impl Bank {
         }
     }
 
-    /// A transaction that does something of everything, prepared.
+    /// Prepares a transaction with every kind of change.
     fn prepared(&self, name: &str) -> Transaction {
         let mut txn = self.begin();
         self.update(&mut txn, 1, 11, Value::Bytes(b"new")).unwrap();
         self.delete(&mut txn, 2).unwrap();
-        // The code of the row that goes.
+        // The code of the deleted row.
         self.insert(&mut txn, 6, 20, "came").unwrap();
         txn.insert(&self.events, &[Value::Bytes(b"prepared")])
             .unwrap();
@@ -184,7 +184,7 @@ impl Bank {
         txn
     }
 
-    /// Nobody else gets at what [`Bank::prepared`] has changed, and everybody at the rest.
+    /// Checks that other transactions can't change the rows of [`Bank::prepared`], but all others.
     fn assert_locked(&self) {
         let mut other = self.begin();
         for id in [1, 2] {
@@ -220,7 +220,7 @@ impl Bank {
         self.assert_free(2, 6);
     }
 
-    /// Nothing is prepared, and another transaction gets at the row and at the free key that it had.
+    /// Checks that nothing is prepared, and that another transaction can change the row and use the free key.
     fn assert_free(&self, row: u32, key: u32) {
         assert!(self.db.prepared().is_empty());
         let mut other = self.begin();
@@ -268,7 +268,7 @@ fn nothing_else_can_be_done_with_it() {
         .unwrap();
     let taken = other.prepare(&xid("a"));
     assert!(matches!(taken, Err(Error::Invalid(_))), "{taken:?}");
-    // It goes on as if nothing had been.
+    // The transaction continues normally.
     bank.update(&mut other, 3, 34, Value::Bytes(b"other"))
         .unwrap();
     other.rollback().unwrap();
@@ -286,7 +286,7 @@ fn anybody_ends_it_by_its_name_once_its_session_is_gone() {
     bank.assert_rolled_back();
     let mut txn = bank.prepared("b");
     txn.detach();
-    // The object is free for another transaction.
+    // The object can begin another transaction.
     bank.update(&mut txn, 3, 33, Value::Bytes(b"next")).unwrap();
     txn.rollback().unwrap();
     bank.assert_locked();
@@ -353,7 +353,7 @@ fn one_that_lived_through_checkpoints_is_decided_after_a_crash() {
         } else {
             txn.rollback().unwrap();
         }
-        // What it had locked is changed by others now, and must stay so.
+        // Others have changed its locked rows since, and these changes must stay.
         let mut other = bank.begin();
         bank.update(&mut other, 1, 99, Value::Bytes(b"later"))
             .unwrap();
@@ -377,7 +377,7 @@ fn values_outside_of_the_row_are_kept() {
             .unwrap();
     }
     txn.commit().unwrap();
-    // One keeps its value, one gets another; beside more redo than is kept in memory.
+    // One row keeps its value, and one gets another; with more redo than memory keeps.
     bank.update(&mut txn, 1, 11, Value::OutOfRow(20_000))
         .unwrap();
     bank.update(&mut txn, 2, 20, Value::Bytes(long("b").as_bytes()))
@@ -408,7 +408,7 @@ fn what_was_taken_back_before_stays_so() {
     let mut txn = bank.begin();
     bank.update(&mut txn, 1, 11, Value::Bytes(b"kept")).unwrap();
     let savepoint = txn.savepoint();
-    // Long enough that a part of it is in the log when it is taken back.
+    // Long enough that the log has a part of the transaction when it is undone.
     let long = "x".repeat(400_000);
     bank.update(&mut txn, 2, 22, Value::Bytes(long.as_bytes()))
         .unwrap();
@@ -419,7 +419,7 @@ fn what_was_taken_back_before_stays_so() {
     let bank = bank.restart(false);
     bank.db.commit_prepared(&xid("a")).unwrap();
     assert_eq!(bank.codes(), [(1, 11), (2, 20), (3, 30), (4, 40), (5, 50)]);
-    // Hidden keys that it used are not given again.
+    // The hidden keys of the transaction are not reused.
     drop(bank.prepared("b"));
     let bank = bank.restart(false);
     let mut other = bank.begin();
@@ -585,7 +585,7 @@ fn a_dump_leaves_it_out_and_says_so() {
     assert_eq!(dumped(bank.restart(false)), (expected, true));
 }
 
-/// It would hold back purge until it is decided.
+/// A snapshot would hold back purge until the decision.
 #[test]
 fn it_takes_no_snapshot_any_more() {
     let bank = Bank::new();

@@ -290,10 +290,10 @@ fn large_values_are_shared_while_unchanged_and_freed_when_nobody_sees_them() {
     txn.commit().unwrap();
     let full = pages(&db);
     assert!(full > empty + 95, "{empty} {full}");
-    // A leaf that lost records is joined with a neighbour when nobody is in the way, so a page or
-    // two more may be there; a value of 98 pages written once more would show.
+    // A leaf that lost records is merged with a neighbour when no latch prevents it, so there may be a page or two
+    // more. A second copy of a value of 98 pages would show.
     let as_full = |pages: u64| (full - 5..full + 10).contains(&pages);
-    // Unchanged, whether said so or given again: written once.
+    // An unchanged value, given as unchanged or given again, is written once.
     let one = key(&table, 1);
     txn.update(&table, &one, &row(1, 2, 2, &text)).unwrap();
     let mut same = row(1, 3, 3, b"");
@@ -310,7 +310,7 @@ fn large_values_are_shared_while_unchanged_and_freed_when_nobody_sees_them() {
         out
     };
     assert!(read(&mut txn, 1) == text);
-    // Under another key.
+    // With another key.
     let mut moved = row(2, 3, 3, b"");
     moved[3] = Value::OutOfRow(0);
     txn.update(&table, &one, &moved).unwrap();
@@ -332,7 +332,7 @@ fn large_values_are_shared_while_unchanged_and_freed_when_nobody_sees_them() {
 #[test]
 fn statistics_are_near_the_truth() {
     if peregrine::knobs::SHAKEN {
-        // It counts what production's numbers make of it.
+        // The test relies on the knobs' default values.
         return;
     }
     let dir = tempfile::tempdir().unwrap();
@@ -422,7 +422,7 @@ fn a_scan_goes_on_right_while_its_transaction_changes_rows() {
     }
     txn.commit().unwrap();
     for index in 0..3 {
-        // Delete the row that the cursor stands on, and change rows ahead of it.
+        // Deletes the cursor's row, and changes rows ahead of it.
         let mut cursor = Cursor::new(&table, index, CursorOptions::default());
         let mut seen = Vec::new();
         let mut more = cursor.seek(&mut txn, b"", Seek::First).unwrap();

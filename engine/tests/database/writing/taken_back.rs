@@ -1,5 +1,5 @@
-//! What a transaction has inserted and taken back to a savepoint, when its log has some of it already: replay
-//! makes it once more, and must not undo what others have put in its place.
+//! Inserts that a transaction has undone to a savepoint after its log has some of them: recovery makes them again, and
+//! must not undo the rows that others have inserted in their place.
 
 use std::ops::Deref;
 
@@ -12,9 +12,9 @@ use peregrine::{
 use crate::tables::one_table::OneTable;
 use crate::tables::schemas::{noise, INT};
 
-/// So many rows are more than the log gets in one part.
+/// So many rows need more than one part of the log.
 const ROWS: u32 = 300;
-/// A row of the transaction that nobody is to touch.
+/// A row of the transaction that must not change.
 const OWN: u32 = 1_000_000;
 
 struct World(OneTable);
@@ -58,7 +58,7 @@ impl World {
         txn.update(&self.table, &key, &row)
     }
 
-    /// Number, code and writer of each row, as each index leads to them.
+    /// Returns number, code and writer of each row, in the order of each index.
     fn rows(&self) -> [Vec<Vec<OwnedValue>>; 3] {
         let mut txn = self.begin();
         [0, 1, 2].map(|index| {
@@ -80,7 +80,7 @@ impl World {
         World(self.0.after_a_crash())
     }
 
-    /// A crash finds what is there now, whole; and nothing is locked any more.
+    /// Checks that a crash restores the present state, and that no row is locked.
     fn is_found_again(&self, inserted: impl Fn(u32) -> (u32, u32)) {
         let live = self.rows();
         let after = self.after_a_crash();
@@ -100,8 +100,9 @@ impl World {
         }
     }
 
-    /// One transaction inserts rows, which take its log's first part, and takes them back; another puts rows
-    /// of its own where these were, as many as it is let, and commits; then the first commits.
+    /// One transaction inserts rows, which fill its log's first part, and undoes them.
+    ///
+    /// Another inserts as many rows as possible in their place, and commits. Then the first commits.
     fn meets(
         &self,
         checkpoint: bool,
@@ -144,7 +145,7 @@ fn unique_entries_of_others_where_rows_were_taken_back_are_found_after_a_crash()
     }
 }
 
-/// The delete marks of rows that somebody else has deleted come back.
+/// The delete marks of rows that another transaction has deleted come back.
 #[test]
 fn rows_taken_back_over_deleted_rows_are_as_safe() {
     for checkpoint in [false, true] {
@@ -154,7 +155,7 @@ fn rows_taken_back_over_deleted_rows_are_as_safe() {
             world.insert(&mut txn, n, n, 0).unwrap();
         }
         txn.commit().unwrap();
-        // It keeps the deleted rows from being purged.
+        // The snapshot keeps the deleted rows from being purged.
         let mut old = world.db.begin(Isolation::RepeatableRead);
         old.take_snapshot();
         let mut txn = world.begin();
@@ -197,7 +198,7 @@ fn a_unique_value_that_an_update_had_and_lost_again_is_not_free() {
     }
 }
 
-/// Prepared transactions are made again in the order of the log: none may be in another's way.
+/// Recovery restores prepared transactions in the order of the log: they must not block each other.
 #[test]
 fn prepared_transactions_are_made_again_beside_each_other() {
     let world = World::new();
@@ -225,11 +226,11 @@ fn prepared_transactions_are_made_again_beside_each_other() {
     assert_eq!(after.rows(), world.rows());
 }
 
-/// What the log knows nothing of is forgotten at once.
+/// Undone rows that the log does not have are forgotten at once.
 #[test]
 fn rows_taken_back_before_the_log_had_them_are_free() {
     if peregrine::knobs::SHAKEN {
-        // It counts what production's numbers make of it.
+        // The test relies on the knobs' default values.
         return;
     }
     let world = World::new();
@@ -250,8 +251,9 @@ fn rows_taken_back_before_the_log_had_them_are_free() {
     assert_eq!(world.after_a_crash().rows(), world.rows());
 }
 
-/// The undo of a refused row gives its room to that of the next change. Others still find what was there before all
-/// changes, and so does a crash, with a checkpoint in between, and a rollback.
+/// The next change reuses the undo space of a refused row.
+///
+/// Others still find the oldest versions, and so do a crash, with a checkpoint in between, and a rollback.
 #[test]
 fn undo_in_the_place_of_that_of_refused_rows_leads_back() {
     let world = World::new();
@@ -268,7 +270,7 @@ fn undo_in_the_place_of_that_of_refused_rows_leads_back() {
         }
         world.update(&mut txn, n % 3, n % 3, n + 2).unwrap();
         if n % 10 == 5 {
-            // Something new, whose undo is of the same kind as that of what is refused.
+            // A new change, whose undo has the same kind as that of the refused row.
             world.insert(&mut txn, OWN + n, OWN + n, 1).unwrap();
         }
         if n % 16 == 9 {

@@ -1,4 +1,4 @@
-//! Panics of a program's code in the middle of a change: of its collation, and where it is told of a wait.
+//! Panics of a program's code in the middle of a change: in its collation, and in its report of a wait.
 
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +15,7 @@ use peregrine::{
 use crate::reading::ascii::{Ascii, NO_CASE};
 use crate::tables::schemas::{grouped, INT};
 
-/// A collation that panics when it is told to.
+/// A collation that panics on request.
 #[derive(Default)]
 struct Moody(AtomicBool);
 
@@ -61,7 +61,7 @@ impl World {
         txn.insert(&self.table, &[id.into(), "name".into()])
     }
 
-    /// A transaction with row `id` and a savepoint, behind which the insert of another row has unwound.
+    /// Begins a transaction with row `id` and a savepoint, after which the insert of another row has unwound.
     fn unwound(&self, id: u32) -> (Transaction, Savepoint) {
         let mut txn = self.db.begin(Isolation::ReadCommitted);
         self.insert(&mut txn, id).unwrap();
@@ -73,7 +73,7 @@ impl World {
         (txn, savepoint)
     }
 
-    /// The ids that an index leads to.
+    /// Returns the ids in an index.
     fn ids(&self, index: usize) -> Vec<Value<'static>> {
         let mut txn = self.db.begin(Isolation::ReadCommitted);
         let mut cursor = Cursor::new(&self.table, index, CursorOptions::default());
@@ -102,7 +102,7 @@ fn a_transaction_with_half_a_row_is_not_committed() {
     let refused = txn.commit();
     assert!(matches!(refused, Err(Error::Invalid(_))), "{refused:?}");
     world.assert_ids(&[]);
-    // The object is as good as new.
+    // The object works normally.
     world.insert(&mut txn, 5).unwrap();
     txn.commit().unwrap();
     world.assert_ids(&[5]);
@@ -118,7 +118,7 @@ fn the_way_back_before_the_half_row_makes_it_whole() {
     world.assert_ids(&[1, 3]);
 }
 
-/// Sessions that are told of no wait in peace.
+/// Sessions that panic when a wait is reported.
 struct Nervous;
 
 impl Sessions for Nervous {
@@ -135,12 +135,12 @@ fn nervous() -> Database {
     Database::open_on(Arc::new(SimulatedOs::new(1)), "/db", options).unwrap()
 }
 
-/// What a bulk insert had deferred is lost with the panic.
+/// The panic loses the deferred entries of a bulk insert.
 #[test]
 fn rows_without_entries_are_not_committed_where_a_wait_has_unwound() {
     let db = nervous();
     let table = db.create_table("t", &grouped()).unwrap();
-    // Its range of the index is in the way of all entries.
+    // The reader's range in the index blocks all entries.
     let mut reader = db.begin(Isolation::Serializable);
     let mut cursor = Cursor::new(&table, 1, CursorOptions::default());
     assert!(!cursor.seek(&mut reader, &[], Seek::First).unwrap());
@@ -157,7 +157,7 @@ fn rows_without_entries_are_not_committed_where_a_wait_has_unwound() {
     assert!(!cursor.seek(&mut txn, &[], Seek::First).unwrap());
 }
 
-/// Nobody would take the row that is granted to it.
+/// No thread would use the lock that is granted to it.
 #[test]
 fn who_unwinds_where_a_wait_is_told_of_waits_no_more() {
     let db = nervous();

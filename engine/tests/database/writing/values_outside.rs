@@ -1,4 +1,4 @@
-//! Values that stand outside their rows, when the rows change around them.
+//! Values outside their rows, when the rows change.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use peregrine::{
 
 use crate::tables::schemas::{noise, INT};
 
-/// Too short to be moved outside, so many that a row of nothing else is too long.
+/// Too short to be stored outside, but so many that a row of them alone is too long.
 const SHORT: u32 = 63;
 const SHORTS: usize = 60;
 
@@ -54,11 +54,11 @@ fn text_of(db: &Database, table: &Arc<Table>) -> Vec<u8> {
     text
 }
 
-/// Also where nothing else of the row can be moved outside, and the value's beginning is at hand for its index.
+/// Also when no other value can be stored outside, and the index has the beginning of the value.
 #[test]
 fn a_value_outside_stays_whole_when_the_rest_of_its_row_gets_too_long() {
     if peregrine::knobs::SHAKEN {
-        // It counts what production's numbers make of it.
+        // The test relies on the knobs' default values.
         return;
     }
     let text = noise(1, 10_000);

@@ -1,4 +1,4 @@
-//! The entries of the header that work out aggregates.
+//! The functions of the header that compute aggregates.
 
 use peregrine::Isolation;
 
@@ -10,7 +10,7 @@ use crate::handle::Handle;
 use crate::planted::{is_planted, Fault};
 use crate::session::SessionBox;
 
-/// What is asked.
+/// The aggregates of a request.
 ///
 /// # Safety
 /// `requests` must be null or valid for `count`, for `'a`.

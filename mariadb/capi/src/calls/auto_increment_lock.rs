@@ -1,4 +1,4 @@
-//! The lock of a table's counter, which some INSERTs hold as long as they run.
+//! The lock of a table's auto-increment counter, which some INSERTs hold until they end.
 
 use crate::session::{with, SessionBox};
 use crate::table::{table, TableBox};

@@ -1,4 +1,4 @@
-//! The entries of the header that change rows.
+//! The functions of the header that change rows.
 
 use crate::calls::rows::{reading, with};
 use crate::handle::Handle;

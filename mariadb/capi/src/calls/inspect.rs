@@ -1,4 +1,4 @@
-//! Who runs, who waits for whom, and the latest deadlock, as arrays for the server.
+//! Running transactions, lock waits, and the latest deadlock, as arrays for the server.
 
 use std::ffi::c_char;
 use std::ptr::null;
@@ -13,7 +13,7 @@ use crate::engine::{engine, SharedEngine};
 use crate::failure::Failure;
 use crate::guard;
 
-/// What the server holds: the arrays point into the inspection.
+/// The object behind the server's pointer: the arrays point into the inspection.
 pub struct InspectionBox {
     _inspection: Arc<Inspection>,
     transactions: Vec<TransactionInfo>,
@@ -21,7 +21,7 @@ pub struct InspectionBox {
     waits: Vec<LockWaitInfo>,
 }
 
-/// As [`InspectionBox`], for a deadlock.
+/// Like [`InspectionBox`], for a deadlock.
 pub struct DeadlockBox {
     _deadlock: Arc<Deadlock>,
     members: Vec<DeadlockMemberInfo>,

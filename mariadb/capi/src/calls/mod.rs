@@ -1,4 +1,4 @@
-//! The functions that C++ calls, by what they are about.
+//! The functions that C++ calls, by subject.
 
 pub mod aggregates;
 pub mod auto_increment_lock;

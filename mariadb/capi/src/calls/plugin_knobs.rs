@@ -1,4 +1,4 @@
-//! Knobs that the plug-in asks for.
+//! Knobs of the plug-in.
 
 use peregrine::knobs;
 

@@ -39,7 +39,9 @@ impl XidImage {
     }
 }
 
-/// The transaction as the engine has it: the server takes names that differ in their format alone for one.
+/// Returns the transaction as the engine has it.
+///
+/// The server treats names that differ only in their format as equal.
 fn known(engine: &SharedEngine, name: &Xid) -> Option<Prepared> {
     let mut all = engine.database.prepared().into_iter();
     all.find(|p| p.xid.global() == name.global() && p.xid.branch() == name.branch())
@@ -113,7 +115,7 @@ pub unsafe extern "C" fn peregrine_engine_prepared(
         let (engine, after, count) = unsafe { (engine(shared)?, after.as_ref(), count.as_mut()) };
         let count = count.ok_or_else(|| Failure::argument("count"))?;
         let after = after.map(XidImage::name).transpose()?;
-        // They come sorted.
+        // The list is sorted.
         let detached = engine
             .database
             .prepared()
@@ -133,7 +135,7 @@ pub unsafe extern "C" fn peregrine_engine_prepared(
     })
 }
 
-/// Ends a prepared transaction by its name; false when there is none of that name.
+/// Ends a prepared transaction by its name; false when no transaction has that name.
 unsafe fn end(
     shared: *mut SharedEngine,
     name: *const XidImage,
@@ -146,8 +148,8 @@ unsafe fn end(
             // SAFETY: by the caller's promise.
             let name = unsafe { name.as_ref() }.ok_or_else(|| Failure::argument("name"))?;
             let name = name.name()?;
-            // The server passes the name on before the session that had the transaction has given it up.
-            // Or somebody else is about to end it.
+            // The server passes the name on before the session of the transaction has given it up. Another thread may
+            // also be about to end the transaction.
             let somebody_has = || known(engine, &name).is_some_and(|known| !known.detached);
             let is_free = || known(engine, &name).is_some_and(|known| known.detached);
             loop {
@@ -161,10 +163,10 @@ unsafe fn end(
                     return Ok(false);
                 };
                 match end(&engine.database, &known.xid) {
-                    // Somebody else was quicker to take it.
+                    // Another thread took the transaction first.
                     Err(Error::NotFound { .. }) if !is_free() => {}
                     ended => {
-                        // Whatever came of it, others who want to end it need not wait any more.
+                        // Whatever the result, other threads that want to end it need not wait any longer.
                         engine.tell_given_up();
                         return Ok(ended.map(|()| true)?);
                     }
@@ -234,10 +236,10 @@ mod tests {
         peregrine_session_free, peregrine_session_new, peregrine_session_rollback,
     };
 
-    /// How long the open engine of these tests waits for who has a transaction.
+    /// How long the open engine of these tests waits for the session of a transaction.
     const PATIENCE: Duration = Duration::from_secs(50);
 
-    /// The server tells others the name before the session that is being closed has given it up.
+    /// The server makes the name known before the session that is being closed has given the transaction up.
     #[test]
     fn a_prepared_transaction_is_ended_by_its_name_once_its_session_has_given_it_up() {
         let mut open = Open::new();
@@ -279,7 +281,7 @@ mod tests {
         }
     }
 
-    /// Who comes second waits for the first, and no longer, whatever comes of that one.
+    /// The second thread waits for the first, and no longer, whatever the result of the first.
     #[test]
     fn of_two_ends_of_one_transaction_at_once_one_ends_it_and_the_other_finds_none() {
         let mut open = Open::new();

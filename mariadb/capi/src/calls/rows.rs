@@ -1,4 +1,6 @@
-//! The entries of the header that read rows. Those that change them are in `changes.rs`.
+//! The functions of the header that read rows.
+//!
+//! Those that change rows are in `changes.rs`.
 
 use std::ffi::c_void;
 
@@ -16,7 +18,7 @@ const SKIP_LOCKED: u32 = 4;
 /// `PEREGRINE_NEWEST`.
 const NEWEST: u32 = 8;
 
-/// How rows are read, by what the server says of it.
+/// Decodes a `peregrine_lock`.
 pub(crate) fn reading(lock: u32) -> Outcome<Reading> {
     let skip_locked = lock & SKIP_LOCKED != 0;
     let newest = lock & NEWEST != 0;
@@ -33,7 +35,7 @@ pub(crate) fn reading(lock: u32) -> Outcome<Reading> {
     })
 }
 
-/// The handle behind a pointer of the server's.
+/// The handle behind a pointer from the server.
 ///
 /// # Safety
 /// `handle` must be null or an open handle that no other thread uses.
@@ -43,7 +45,7 @@ pub(crate) unsafe fn handle<'a>(handle: *mut Handle) -> Outcome<&'a mut Handle> 
     unsafe { handle.as_mut() }.ok_or_else(|| Failure::argument("handle"))
 }
 
-/// Runs `entry` with a handle and a session, stopping the engine at a panic.
+/// Runs `entry` with a handle and a session; a panic stops the engine.
 ///
 /// # Safety
 /// The pointers must be null or open, and used by this thread only.
@@ -59,7 +61,7 @@ pub(crate) unsafe fn with(
         (Err(failure), _) | (_, Err(failure)) => return keep(failure),
     };
     let engine = std::sync::Arc::as_ptr(session.engine());
-    // SAFETY: the session keeps the engine alive; nothing mutable of it is reached.
+    // SAFETY: the session keeps the engine alive; only shared references to the engine are used.
     let engine = unsafe { &*engine };
     guard::changing(engine, || {
         engine.check()?;

@@ -36,7 +36,7 @@ pub unsafe extern "C" fn peregrine_table_check(
         let name = shared.table().name();
         let database = &shared.engine.database;
         let checked = database.check_table(&name, &stop, &mut report);
-        // Also what was found before an error that ends the check.
+        // Also the problems found before an error that ends the check.
         for text in &report.problems {
             // SAFETY: by the caller's promise; the text lives through the call.
             unsafe { problem(context, text.as_ptr().cast::<c_char>(), text.len()) };

@@ -1,4 +1,4 @@
-//! Aggregates: worked out in the engine, and kept in the handle until they are asked for.
+//! Aggregates: computed in the engine, and kept in the handle until the server asks for them.
 
 use std::ops::Bound;
 
@@ -13,22 +13,22 @@ use crate::failure::{Failure, Outcome};
 use crate::rows::layout::Kind;
 use crate::rows::record;
 
-/// An answer, and the server's column that it is of.
+/// A result, and the server's column that it is of.
 pub(super) struct Answer {
     column: usize,
     aggregated: Aggregated,
 }
 
-/// The most bytes of a column that groups: it has few values then.
+/// The most bytes of a column that groups rows, so that it has few values.
 const MOST_GROUP_BYTES: usize = 2;
 
-/// Groups that have not been asked for yet, and the server's column whose values they have.
+/// Groups that the server has not asked for yet, and the server's column of their values.
 pub(super) struct Groups {
     column: usize,
     rest: std::vec::IntoIter<Group>,
 }
 
-/// What must hold of a row: an operator, the engine's column, and the value to compare with.
+/// A test of a row: an operator, the engine's column, and the value to compare with.
 pub(super) struct Test {
     operator: Operator,
     column: usize,
@@ -67,7 +67,7 @@ fn operator(number: u32) -> Outcome<Operator> {
 }
 
 impl Handle {
-    /// The engine's index in use.
+    /// Returns the engine's index in use.
     fn index_in_use(&self) -> Outcome<usize> {
         match self.key {
             u32::MAX => Ok(0),
@@ -75,7 +75,7 @@ impl Handle {
         }
     }
 
-    /// What is asked, in the engine's terms; `None` where a column is not stored.
+    /// Returns the requests in the engine's terms; `None` when a column is not stored.
     fn asked(&self, requests: &[AggregateRequest]) -> Outcome<Option<Vec<Aggregate>>> {
         let one = |request: &AggregateRequest| {
             let column = || {
@@ -95,7 +95,7 @@ impl Handle {
         requests.iter().map(one).collect()
     }
 
-    /// Whether [`Handle::aggregate`] takes all of these, with the key and the lock in use.
+    /// Returns whether [`Handle::aggregate`] takes all of these, with the key and lock in use.
     pub fn can_aggregate(&self, requests: &[AggregateRequest]) -> Outcome<bool> {
         let index = self.index_in_use()?;
         let plain = self.reading.lock == RowLock::None && self.condition.is_none();
@@ -104,8 +104,8 @@ impl Handle {
             && asked.is_some_and(|asked| Aggregate::are_possible(&self.table, index, &[], &asked)))
     }
 
-    /// Sets what must hold of the rows of the next aggregates; false, and nothing set: that can't
-    /// be decided with the key in use.
+    /// Sets the tests that the rows of the next aggregates must pass; false, and nothing set, when the key in use can't
+    /// decide them.
     ///
     /// # Safety
     /// The values must be null or valid for their columns.
@@ -124,8 +124,8 @@ impl Handle {
                     if request.value.is_null() {
                         return Err(Failure::argument("value of a test"));
                     }
-                    // SAFETY: not null, and valid for the column by the caller's promise; of these
-                    // kinds none has a pointer.
+                    // SAFETY: not null, and valid for the column by the caller's promise; columns of these kinds have
+                    // no pointer.
                     unsafe {
                         let bytes = std::slice::from_raw_parts(request.value, column.length);
                         record::value_at(column, bytes)?.to_owned()
@@ -149,8 +149,8 @@ impl Handle {
         Ok(can)
     }
 
-    /// Groups the rows of the next aggregates by a column; false, and nothing set: that can't be done
-    /// with the key in use, or the column may have many values.
+    /// Groups the rows of the next aggregates by a column; false, and nothing set, when the key in use can't do it, or
+    /// the column may have many values.
     pub fn set_group(&mut self, column: u32) -> Outcome<bool> {
         self.group = None;
         let column = column as usize;
@@ -169,7 +169,7 @@ impl Handle {
         Ok(can)
     }
 
-    /// Goes to the next group, and writes its value into the column of a record; false: there is none.
+    /// Goes to the next group, and writes its value into the column of a record; false: no group is left.
     pub fn next_group(&mut self, record: &mut [u8]) -> Outcome<bool> {
         let Some(Groups { column, rest }) = &mut self.groups else {
             return Err(Failure::argument("aggregates without groups"));
@@ -187,7 +187,7 @@ impl Handle {
         Ok(true)
     }
 
-    /// Works out aggregates from a key image on to the end that has been set.
+    /// Computes aggregates from a key image on, up to the end that has been set.
     ///
     /// # Safety
     /// `image` must be null or valid for the parts of `map`.
@@ -236,7 +236,7 @@ impl Handle {
                     transaction.aggregate_groups(&self.table, &range, &conditions, by, &asked)?;
                 let rest = groups.into_iter();
                 self.groups = Some(Groups { column, rest });
-                // Of no group yet.
+                // No group has been read yet.
                 vec![Aggregated::Value(None); asked.len()]
             }
         };
@@ -254,7 +254,7 @@ impl Handle {
         answer.ok_or_else(|| Failure::argument("number of an aggregate"))
     }
 
-    /// The number that an aggregate came to, and of how many values it is.
+    /// Returns the number that an aggregate computed, and the number of values in it.
     pub fn aggregate_number(&self, n: usize) -> Outcome<(i128, u64)> {
         match self.answer(n)?.aggregated {
             Aggregated::Count(count) => Ok((count.into(), count)),
@@ -263,8 +263,8 @@ impl Handle {
         }
     }
 
-    /// Writes the value that an aggregate came to into its column of a record; false: there is
-    /// none, and the column is NULL where it can be.
+    /// Writes the value that an aggregate computed into its column of a record; false: there is none, and the column is
+    /// set to NULL if it can be.
     pub fn aggregate_value(&self, n: usize, record: &mut [u8]) -> Outcome<bool> {
         let answer = self.answer(n)?;
         let Aggregated::Value(value) = &answer.aggregated else {

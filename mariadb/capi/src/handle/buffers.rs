@@ -5,10 +5,10 @@ use crate::failure::{Failure, Outcome};
 use crate::table::SharedTable;
 
 impl SharedTable {
-    /// The buffers of a target.
+    /// Returns the buffers of a target.
     ///
     /// # Safety
-    /// They must be null or fit the table, and nobody else may use the record for `'a`.
+    /// They must be null or fit the table, and no other code may use the record for `'a`.
     #[inline]
     pub unsafe fn buffers<'a>(&self, target: Target) -> Outcome<(&'a [u64], &'a mut [u8])> {
         // SAFETY: by the caller's promise.
@@ -19,7 +19,7 @@ impl SharedTable {
     }
 
     /// # Safety
-    /// `record` must be null or a record of the table that nobody else uses for `'a`.
+    /// `record` must be null or a record of the table that no other code uses for `'a`.
     #[inline]
     pub unsafe fn record_mut<'a>(&self, record: *mut u8) -> Outcome<&'a mut [u8]> {
         if record.is_null() {

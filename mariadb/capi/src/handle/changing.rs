@@ -11,7 +11,7 @@ use crate::rows::layout::Layout;
 use crate::rows::record::{self, has, Values};
 
 impl Handle {
-    /// Inserts a record, or locks the row in the way.
+    /// Inserts a record, or locks the duplicate row.
     ///
     /// # Safety
     /// `record` must be a record of the table, its blobs valid.
@@ -30,7 +30,7 @@ impl Handle {
         checked(self.layout(), result)
     }
 
-    /// Rows that are inserted from here on are part of the table: [`Transaction::begin_fill`].
+    /// Makes the rows inserted from here on part of the table: [`Transaction::begin_fill`].
     pub fn begin_fill(&self, transaction: &mut Transaction) -> Outcome {
         Ok(transaction.begin_fill(&self.table)?)
     }
@@ -45,7 +45,7 @@ impl Handle {
         checked(self.layout(), transaction.end_bulk_insert())
     }
 
-    /// Changes the row last read; false when it is the same already.
+    /// Changes the row last read; false when it has all the values already.
     ///
     /// # Safety
     /// `old` and `new` must be records of the table, their blobs valid; `changed` a bitmap of its
@@ -70,7 +70,7 @@ impl Handle {
         let mut values = Values::new();
         for &number in &layout.stored {
             let column = &layout.columns[number];
-            // What the statement does not set need not have been read: its bytes mean nothing.
+            // Columns that the statement does not set need not have been read: their bytes then mean nothing.
             if has(changed, number) || !record::same_bytes(column, old, new) {
                 // SAFETY: by the caller's promise.
                 values.push(unsafe { record::value(column, new)? });
@@ -86,7 +86,7 @@ impl Handle {
         result
     }
 
-    /// Updates a row; values given as outside the row are as they are now.
+    /// Updates a row; values given as `Value::OutOfRow` keep their current value.
     fn update_kept(
         &mut self,
         transaction: &mut Transaction,
@@ -99,7 +99,7 @@ impl Handle {
             _ => &mut self.cursor,
         };
         if let Some((purpose, cursor)) = cursor {
-            // Read with a lock, so nobody has changed it since.
+            // The row was read with a lock, so no other transaction has changed it since.
             if purpose.reading.lock == RowLock::Exclusive && !purpose.index_only {
                 let now = cursor.row()?;
                 if !keep_equal(&mut given, &now)? {
@@ -136,7 +136,7 @@ impl Handle {
     }
 }
 
-/// A row in which values given as outside the row are taken from another.
+/// Returns a row in which `Value::OutOfRow` values are replaced by those of another row.
 fn with_kept<'a>(
     given: &[Value<'a>],
     kept: impl Fn(usize) -> Outcome<Value<'a>>,
@@ -151,8 +151,9 @@ fn with_kept<'a>(
         .collect()
 }
 
-/// Keeps the values of a row that are as given: they are then given as outside the row. Says whether
-/// another one is left.
+/// Replaces the given values that equal the row's by `Value::OutOfRow`.
+///
+/// Returns whether another value is left.
 fn keep_equal(given: &mut [Value<'_>], now: &RowView<'_>) -> Outcome<bool> {
     let mut differs = false;
     let mut large = Vec::new();
@@ -172,7 +173,7 @@ fn keep_equal(given: &mut [Value<'_>], now: &RowView<'_>) -> Outcome<bool> {
     Ok(differs)
 }
 
-/// Names the server's key in a duplicate.
+/// Adds the server's number of the key to a duplicate error.
 fn checked(layout: &Layout, result: peregrine::Result<()>) -> Outcome {
     result.map_err(|error| {
         let key = match &error {

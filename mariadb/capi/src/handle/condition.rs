@@ -1,4 +1,4 @@
-//! The server's conditions on index entries, called back before rows are fetched.
+//! The server's conditions on index entries: callbacks that run before rows are fetched.
 
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -9,18 +9,18 @@ use crate::c_types::{Check, Target};
 use crate::rows::record::Projection;
 use crate::table::SharedTable;
 
-/// A condition of the server's on the columns of an index.
+/// A condition of the server on the columns of an index.
 #[derive(Clone)]
 pub struct Condition {
     check: Check,
     context: *mut c_void,
     target: Target,
-    /// Another number for each condition of a handle; 0 stands for none.
+    /// A number that differs for each condition of a handle; 0 means none.
     pub number: u64,
 }
 
 impl Condition {
-    /// A condition that `check` decides from the record of `target`, given `context`.
+    /// Creates a condition that `check` decides from the record of `target`, given `context`.
     pub fn new(check: Check, context: *mut c_void, target: Target, number: u64) -> Self {
         Condition {
             check,
@@ -30,7 +30,7 @@ impl Condition {
         }
     }
 
-    /// The condition as the filter of a cursor over an index.
+    /// Returns the condition as the filter of a cursor over an index.
     ///
     /// # Safety
     /// The target must fit the table, and stay valid, like the context, for as long as the cursor
@@ -57,8 +57,8 @@ struct Filter {
     memory: Vec<Vec<u8>>,
 }
 
-// SAFETY: the pointers are the server's handler and its record; the cursor that has the filter is
-// the handler's, and used by the handler's thread only.
+// SAFETY: the pointers are the server's handler and its record. The cursor with the filter belongs to the handler, and
+// only the handler's thread uses it.
 unsafe impl Send for Filter {}
 
 impl EntryFilter for Filter {

@@ -1,10 +1,10 @@
-//! How many rows lie between two keys.
+//! Estimates of the number of rows between two keys.
 
 use super::Handle;
 use crate::failure::Outcome;
 
 impl Handle {
-    /// About how many rows lie between two key images.
+    /// Returns about how many rows are between two key images.
     ///
     /// # Safety
     /// The images must be null or valid for their parts.
@@ -46,7 +46,7 @@ impl Handle {
     }
 }
 
-/// Makes a prefix the least that is greater than all that start with it; false: there is none.
+/// Changes a prefix to the least key that is greater than all keys with the prefix; false: there is none.
 fn successor(prefix: &mut Vec<u8>) -> bool {
     while let Some(last) = prefix.pop() {
         if last < u8::MAX {
@@ -57,8 +57,8 @@ fn successor(prefix: &mut Vec<u8>) -> bool {
     false
 }
 
-/// Makes a prefix the greatest such that all that start with it are less than the old one, and
-/// nothing lies between; false: there is none.
+/// Changes a prefix to the greatest prefix whose keys are all less than the old prefix, with no key in between; false:
+/// there is none.
 fn predecessor(prefix: &mut Vec<u8>) -> bool {
     while let Some(last) = prefix.pop() {
         if last > 0 {
@@ -87,8 +87,8 @@ mod tests {
 
             let mut before = prefix.clone();
             let has_before = predecessor(&mut before);
-            // A proper prefix of the bound that ends in zeros is less than it too; no encoded
-            // key is one, as keys of an index have all its parts.
+            // A proper prefix of the bound that ends in zeros is also less than the bound. No encoded key is such a
+            // prefix, since keys of an index have all its parts.
             if !prefix.starts_with(&other) {
                 let less = other < prefix;
                 let inside = has_before && (other.starts_with(&before) || other < before);

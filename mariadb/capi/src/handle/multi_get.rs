@@ -11,12 +11,14 @@ use crate::session::Session;
 const _: () = assert!(MultiGet::MOST == 512);
 
 impl Handle {
-    /// Reads the rows of the keys that are `wanted`, each into its own record, and takes the mark
-    /// away where there is no row. The key in use must be the clustered one.
+    /// Reads the rows of the keys that are `wanted`, each into its own record, and clears the mark of a key without a
+    /// row.
+    ///
+    /// The key in use must be the clustered one.
     ///
     /// # Safety
-    /// `keys` must hold an image of all parts of the key, every `key_length` bytes, for each byte of
-    /// `wanted`; `target` must fit the table as many times, every `stride` bytes.
+    /// `keys` must hold an image of all parts of the key, every `key_length` bytes, for each byte of `wanted`; `target`
+    /// must fit the table that many times, every `stride` bytes.
     pub unsafe fn multi_get(
         &mut self,
         session: &mut Session,

@@ -1,4 +1,4 @@
-//! Positions: what the server keeps of a row to come back to it.
+//! Positions: bytes by which the server reads a row again.
 
 use peregrine::{Cursor, CursorOptions, Seek, Transaction};
 
@@ -8,7 +8,7 @@ use crate::failure::{Failure, Outcome};
 use crate::table::POSITION_LENGTH_BYTES;
 
 impl Handle {
-    /// The clustered key of the row last read.
+    /// Returns the clustered key of the row last read.
     pub(super) fn current_key(&self) -> Outcome<&[u8]> {
         let cursor = match self.current {
             Current::Scan => &self.cursor,
@@ -31,7 +31,8 @@ impl Handle {
     }
 
     /// Writes the position of the row with a clustered key: the key, zeros, the key's length.
-    /// Keys end themselves, so positions order as keys do.
+    ///
+    /// No encoded key is a prefix of another, so positions have the order of their keys.
     ///
     /// # Safety
     /// As [`Handle::position`].
@@ -49,7 +50,7 @@ impl Handle {
         Ok(())
     }
 
-    /// Reads the row at a position; false: it is gone.
+    /// Reads the row at a position; false: the row is gone.
     ///
     /// # Safety
     /// `position` must be valid for the table's position length; `target` must fit the table.

@@ -12,7 +12,7 @@ use crate::rows::record::{has, Projection, Values};
 use crate::session::Session;
 
 impl Handle {
-    /// Encodes the parts of a key image that `map` has; none for a null image.
+    /// Encodes the parts of a key image that are in `map`; nothing for a null image.
     ///
     /// # Safety
     /// `image` must be null or valid for these parts.
@@ -35,8 +35,8 @@ impl Handle {
         let own = values.len().min(key.own);
         table.encode_key_into(key.index, &values[..own], out)?;
         if values.len() > key.own {
-            // The engine's keys go on with the whole clustered key, the server's images with
-            // those of its columns that the key lacks.
+            // In the engine's keys the whole clustered key follows. The server's images have only those of its columns
+            // that the key lacks.
             let clustered: Values<'_> = key
                 .clustered
                 .iter()
@@ -49,7 +49,7 @@ impl Handle {
         Ok(())
     }
 
-    /// Ends the next search's scan; a null image takes that back.
+    /// Sets the end of the next search's scan; a null image removes it.
     ///
     /// # Safety
     /// `image` must be null or valid for the parts of `map`.
@@ -66,7 +66,7 @@ impl Handle {
         Ok(())
     }
 
-    /// Guards the values that a key image begins with in the key in use: [`Transaction::guard`].
+    /// Guards the values of a key image in the key in use: [`Transaction::guard`].
     ///
     /// # Safety
     /// `image` must be null or valid for the parts of `map`.
@@ -88,7 +88,7 @@ impl Handle {
         Ok(transaction.guard(&self.table, index, &self.search_key)?)
     }
 
-    /// Makes the cursor ready for a search that reads `wanted`.
+    /// Prepares the cursor for a search that reads `wanted`.
     fn prepare_cursor(&mut self, wanted: &[u64]) -> Outcome {
         let layout = &self.shared.layout;
         let index = match self.key {
@@ -170,8 +170,7 @@ impl Handle {
         Ok(())
     }
 
-    /// Tells the cursor what columns its rows will be asked for; false where an index-only cursor can't give
-    /// them.
+    /// Tells the cursor which columns its rows will be asked for; false when an index-only cursor can't give them.
     fn tell(&mut self, wanted: &[u64]) -> bool {
         let Some((purpose, cursor)) = &mut self.cursor else {
             return false;
@@ -188,7 +187,7 @@ impl Handle {
         covered
     }
 
-    /// Searches in the key in use; false: no such row.
+    /// Searches in the key in use; false: there is no such row.
     ///
     /// # Safety
     /// `image` must be null or valid for the parts of `map`; `target` must fit the table.
@@ -239,7 +238,7 @@ impl Handle {
         self.take(transaction, found, wanted, record)
     }
 
-    /// Moves the scan and reads; false: at the end.
+    /// Moves the scan and reads a row; false: at the end.
     ///
     /// # Safety
     /// `target` must fit the table.
@@ -258,7 +257,7 @@ impl Handle {
         let generation = session.generation();
         let transaction = session.transaction()?;
         if self.generation != generation {
-            // The scan was begun in a transaction that has ended: the statement HANDLER does so.
+            // The scan began in a transaction that has ended: the statement HANDLER does that.
             self.generation = generation;
             cursor.step_off();
         }
@@ -269,7 +268,7 @@ impl Handle {
         self.take(transaction, found, wanted, record)
     }
 
-    /// Moves the scan row by row and reads each, at most `most` of them; gives how many.
+    /// Moves the scan and reads up to `most` rows; returns their number.
     ///
     /// # Safety
     /// `target` must fit the table `most` times, every `stride` bytes.
@@ -295,7 +294,7 @@ impl Handle {
             if !self.scan_projection.is_in_place() {
                 continue;
             }
-            // What the first step has made sure of holds for those that follow.
+            // The checks of the first step also hold for the steps that follow.
             let (Some((_, cursor)), transaction) = (&mut self.cursor, session.transaction()?)
             else {
                 break;
@@ -320,7 +319,7 @@ impl Handle {
         Ok(rows)
     }
 
-    /// Whether scans wait for rows that others have locked, from now on: [`Cursor::set_semi_consistent`].
+    /// Sets whether scans read rows that others have locked without waiting: [`Cursor::set_semi_consistent`].
     pub fn set_semi_consistent(&mut self, tries: bool) {
         self.semi_consistent = tries;
         for (_, cursor) in self.cursor.iter_mut().chain(&mut self.spare) {
@@ -328,7 +327,7 @@ impl Handle {
         }
     }
 
-    /// Whether the row last read is not locked, but as it was committed last.
+    /// Returns whether the row last read is not locked, but its last committed version.
     pub fn was_semi_consistent(&self) -> bool {
         self.current == Current::Scan
             && self
@@ -337,7 +336,7 @@ impl Handle {
                 .is_some_and(|(_, cursor)| cursor.was_semi_consistent())
     }
 
-    /// Gives the lock of the row last read back: [`Cursor::unlock_row`].
+    /// Releases the lock of the row last read: [`Cursor::unlock_row`].
     pub fn unlock_row(&mut self, transaction: &mut Transaction) {
         let cursor = match self.current {
             Current::Scan => &mut self.cursor,
@@ -349,7 +348,9 @@ impl Handle {
         }
     }
 
-    /// Reads the row that the scan's cursor stands on. After an error it is still to come.
+    /// Reads the scan cursor's current row.
+    ///
+    /// After an error, the next step reads this row again.
     #[inline]
     fn take(
         &mut self,
@@ -387,7 +388,7 @@ impl Handle {
         };
         let index = purpose.index_only.then_some(purpose.index);
         if !self.scan_projection.fits(wanted, index) {
-            // The server wants something else than when the scan began.
+            // The server wants other columns than when the scan began.
             let covered = self.tell(wanted);
             if !covered {
                 self.scan_projection = Projection::default();
@@ -409,8 +410,7 @@ impl Handle {
         Ok(true)
     }
 
-    /// Reads the row that the scan's cursor stands on from the table, since the cursor may not have all columns
-    /// of it.
+    /// Reads the scan cursor's current row from the table, because the cursor may lack some of its columns.
     #[cold]
     fn take_whole(
         &mut self,
@@ -448,7 +448,7 @@ fn moved(cursor: &mut Cursor, transaction: &mut Transaction, step: Step) -> Outc
     })
 }
 
-/// Whether an index's entries have all columns that are wanted.
+/// Returns whether an index's entries have all columns that are wanted.
 fn gives(layout: &Layout, table: &Table, index: usize, wanted: &[u64]) -> bool {
     let mut stored = layout.stored.iter().enumerate();
     stored.all(|(s, &c)| !has(wanted, c) || table.index_covers(index, s))

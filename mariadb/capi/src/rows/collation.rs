@@ -1,4 +1,4 @@
-//! The server's collations, called back for sort keys.
+//! The server's collations: callbacks that compute sort keys.
 
 use peregrine::{Collations, Error, Result};
 
@@ -7,7 +7,7 @@ use crate::c_types::SortKey;
 /// `PEREGRINE_NO_SORT_KEY_MEMORY`.
 const NO_MEMORY: usize = usize::MAX - 1;
 
-/// Sort keys by the server's function.
+/// Computes sort keys with the server's function.
 pub struct ServerCollations {
     sort_key: SortKey,
 }
@@ -27,7 +27,7 @@ impl Collations for ServerCollations {
         prefix_chars: Option<u32>,
         out: &mut Vec<u8>,
     ) -> Result<()> {
-        // No character takes more than four bytes: of a long value the prefix alone counts.
+        // A character takes at most four bytes, so only the prefix of a long value determines the key's length.
         let counts = prefix_chars.map_or(value.len(), |n| value.len().min(4 * n as usize));
         let mut capacity = 2 * counts + 32;
         loop {
@@ -36,8 +36,8 @@ impl Collations for ServerCollations {
                 what: "a sort key",
             })?;
             let room = out.spare_capacity_mut();
-            // SAFETY: `value` and `room` are valid for the lengths given, and the function writes
-            // no more than that.
+            // SAFETY: `value` and `room` are valid for the lengths given, and the function writes no more than
+            // `room.len()` bytes.
             let length = unsafe {
                 (self.sort_key)(
                     collation,
@@ -74,7 +74,7 @@ impl Collations for ServerCollations {
 mod tests {
     use super::*;
 
-    /// Every byte thrice: longer than the first guess for long values.
+    /// Repeats every byte three times, so that keys of long values exceed the first guess.
     unsafe extern "C" fn thrice(
         collation: u32,
         value: *const u8,
@@ -86,7 +86,7 @@ mod tests {
         if collation != 8 {
             return usize::MAX;
         }
-        // SAFETY: the caller's promises.
+        // SAFETY: by the caller's promises.
         let value = unsafe { std::slice::from_raw_parts(value, length) };
         let key: Vec<u8> = value
             .iter()

@@ -1,7 +1,7 @@
-//! Key images: the server's form of a key to search for, as the engine's values.
+//! Key images: the server's form of a search key, decoded into the engine's values.
 //!
-//! An image holds for each part: a null byte where the column takes NULL, then the value. Variable
-//! columns and blobs have two length bytes before it; every part takes its full length.
+//! An image holds for each part: a null byte if the column can be NULL, then the value. Variable columns and blobs have
+//! two length bytes before the value; every part takes its full length.
 
 use peregrine::Value;
 
@@ -9,7 +9,9 @@ use crate::failure::{Failure, Outcome};
 use crate::rows::layout::{ColumnLayout, KeyLayout, Kind, Layout};
 use crate::rows::record::{self, Values};
 
-/// How many parts, from the first, a map of key parts has. The map must have no gaps.
+/// Returns the number of parts, from the first on, in a map of key parts.
+///
+/// The map must have no gaps.
 pub fn part_count(map: u64) -> usize {
     (!map).trailing_zeros() as usize
 }
@@ -17,7 +19,7 @@ pub fn part_count(map: u64) -> usize {
 /// Reads the first parts of a key image.
 ///
 /// # Safety
-/// `image` must be valid for the parts that `map` has.
+/// `image` must be valid for the parts in `map`.
 pub unsafe fn values<'a>(
     layout: &Layout,
     key: &KeyLayout,
@@ -63,7 +65,7 @@ fn value<'a>(column: &ColumnLayout, length: usize, mut place: &'a [u8]) -> Outco
             Value::Bytes(&place[2..2 + n])
         }
         Kind::Padded => Value::Bytes(record::trim(column, place)),
-        // The engine cuts what a row has to the part's length.
+        // The engine cuts a row's value to the part's length.
         Kind::Fixed if length < column.length => Value::Bytes(&place[..length]),
         _ if place.len() < column.length => {
             return Err(Failure::argument("a prefix of a number in a key"))
@@ -154,7 +156,7 @@ mod tests {
         assert!(unsafe { values(&layout, &key, std::ptr::null(), 1, &mut Values::new()) }.is_err());
     }
 
-    /// What a row has in a binary column is cut to what its image has, zeros at the end of the prefix included.
+    /// The engine cuts a row's binary value to the bytes that the image has, including zeros at the end of the prefix.
     #[test]
     fn a_prefix_of_a_binary_value_is_what_a_row_with_it_has_in_the_key() {
         let (mut layout, mut key) = table();

@@ -1,5 +1,4 @@
-//! Where the columns and keys of a table stand in the server's buffers, and the engine's schema
-//! that follows from it.
+//! The places of a table's columns and keys in the server's buffers, and the engine's schema that follows from them.
 
 use peregrine::row::{Column, ColumnType, Index, Key, KeyPart, SchemaNames, TableSchema};
 
@@ -7,11 +6,13 @@ use crate::c_types::{Code, ColumnDefinition, KeyDefinition, TableDefinition};
 use crate::failure::{Failure, Outcome};
 use crate::planted::{is_planted, Fault};
 
-/// Begins what is kept with a table of the server's. Its columns' types in SQL follow, each after a NUL; then, so that
-/// older programs find these where they were, what else a CREATE TABLE has of each column, and of the table.
+/// The first text of the data that the engine keeps with a table of the server.
+///
+/// The columns' types in SQL follow, each after a NUL. Then come the rest of each column's definition in CREATE TABLE,
+/// and the rest of the table's. These are last, so that older programs find the types in their old place.
 const TYPES_FOLLOW: &str = "MariaDB";
 
-/// How a column stands in the record buffer; see `peregrine_column_kind`.
+/// The form of a column in the record buffer; see `peregrine_column_kind`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Little-endian two's complement.
@@ -37,17 +38,17 @@ pub enum Kind {
 /// A column of the record buffer.
 #[derive(Clone, Debug)]
 pub struct ColumnLayout {
-    /// How it stands there.
+    /// The column's form.
     pub kind: Kind,
-    /// Where its bytes begin.
+    /// Offset of its bytes in the record.
     pub offset: usize,
-    /// How many; of a variable column the most that follow the length bytes.
+    /// Number of its bytes; for a variable column, the most bytes after the length bytes.
     pub length: usize,
-    /// Bytes of a variable column's or blob's length.
+    /// Bytes of the length of a variable column or blob.
     pub length_bytes: usize,
     /// The byte with the null bit.
     pub null_offset: usize,
-    /// The null bit's mask; 0 when the column takes no NULL.
+    /// The null bit's mask; 0 when the column is NOT NULL.
     pub null_bit: u8,
     /// The pad character, big-endian in the first `pad_length` bytes.
     pub pad: [u8; 4],
@@ -62,9 +63,9 @@ pub struct ColumnLayout {
 pub struct KeyPartLayout {
     /// The server's column number.
     pub column: usize,
-    /// Bytes of the value's place in the image, null byte and length bytes not counted.
+    /// Bytes of the value in the image, without the null byte and length bytes.
     pub length: usize,
-    /// The most bytes of its sort key, where the column has a collation.
+    /// The most bytes of its sort key, when the column has a collation.
     pub sort_length: usize,
 }
 
@@ -84,16 +85,18 @@ impl KeyPartLayout {
 pub struct KeyLayout {
     /// The engine's number of the index.
     pub index: usize,
-    /// The parts of an image: the key's own, then what the server appends of the clustered key.
+    /// The parts of an image: the key's own parts, then those that the server appends from the clustered key.
     pub parts: Vec<KeyPartLayout>,
-    /// How many of them are the key's own.
+    /// Number of the key's own parts.
     pub own: usize,
-    /// The part with each column of the clustered key, as far as the images of a secondary key
-    /// have them without a gap: what follows the key's own parts in the engine's keys.
+    /// The numbers of the parts that hold the clustered key's columns, up to the first column that this key's images
+    /// lack.
+    ///
+    /// In the engine's keys these columns follow the key's own parts.
     pub clustered: Vec<usize>,
 }
 
-/// Everything that translating rows and keys of a table needs.
+/// The data needed to translate rows and keys of a table.
 #[derive(Clone, Debug)]
 pub struct Layout {
     /// The server's columns.
@@ -102,20 +105,20 @@ pub struct Layout {
     pub stored: Vec<usize>,
     /// The server's keys.
     pub keys: Vec<KeyLayout>,
-    /// The server's number of the key behind each of the engine's indexes; `u32::MAX` for the
-    /// hidden row id.
+    /// For each of the engine's indexes, the server's number of its key; `u32::MAX` for the hidden row id.
     pub key_of_index: Vec<u32>,
     /// Bytes of a record.
     pub record_length: usize,
-    /// A record with what stands in each column that is NULL: the server compares also that.
+    /// A record with the bytes of each column where it is NULL: the server compares these bytes, too.
     pub nulls: Vec<u8>,
-    /// Words of a bitmap of columns.
+    /// Words of a column bitmap.
     pub bitmap_length: usize,
 }
 
 impl Layout {
-    /// Reads the server's definition; gives the layout of a table that is created by it, and the
-    /// engine's schema. See [`Layout::find_indexes`] for a table that is there.
+    /// Reads the server's definition; returns the layout of a new table with this definition, and the engine's schema.
+    ///
+    /// See [`Layout::find_indexes`] for an existing table.
     ///
     /// # Safety
     /// The pointers of `definition`, and those in what they point to, must be valid for the
@@ -212,10 +215,11 @@ impl Layout {
         Ok((layout, schema))
     }
 
-    /// Gives each key the engine's index that has its entries; `server` is the schema that was read
-    /// with the layout. An index is known by its parts, and by whether it is unique: the server may
-    /// change the order of keys, and their names, without the engine. False: the engine's schema is
-    /// not the one that follows from the server's definition.
+    /// Assigns to each key the engine's index with the same entries; `server` is the schema that was read with the
+    /// layout.
+    ///
+    /// Indexes match by their parts and uniqueness, because the server may change the order and names of keys without
+    /// the engine. Returns false when the engine's schema does not match the server's definition.
     pub fn find_indexes(&mut self, engine: &TableSchema, server: &TableSchema) -> bool {
         if !same_columns(engine, server)
             || engine.primary != server.primary
@@ -226,7 +230,7 @@ impl Layout {
         let mut left: Vec<usize> = (0..engine.indexes.len()).collect();
         let mut key_of_index = self.key_of_index.clone();
         for (wanted, &key) in server.indexes.iter().zip(&self.key_of_index[1..]) {
-            // Of indexes with the same entries one is as good as another.
+            // Indexes with the same parts and uniqueness are interchangeable.
             let found = left.iter().position(|&n| {
                 let index = &engine.indexes[n];
                 index.parts == wanted.parts && index.unique == wanted.unique
@@ -242,8 +246,9 @@ impl Layout {
         true
     }
 
-    /// The server's names in the order of the engine's columns and indexes; `server` is as for
-    /// [`Layout::find_indexes`], which has found them.
+    /// Returns the server's names in the order of the engine's columns and indexes.
+    ///
+    /// `server` is as for [`Layout::find_indexes`], which must have succeeded before.
     pub fn names(&self, server: &TableSchema) -> SchemaNames {
         let mut indexes = vec![String::new(); server.indexes.len()];
         let secondary = self.keys.iter().filter(|key| key.index != 0);
@@ -270,7 +275,7 @@ impl Layout {
         }
     }
 
-    /// A key by the server's number.
+    /// Returns a key by the server's number.
     pub fn key(&self, number: u32) -> Outcome<&KeyLayout> {
         self.keys
             .get(number as usize)
@@ -278,7 +283,7 @@ impl Layout {
     }
 }
 
-/// A short text of the server's.
+/// Copies a short text of the server.
 ///
 /// # Safety
 /// `text` must be null or valid for `length` bytes.
@@ -406,9 +411,10 @@ unsafe fn read_parts(
     Ok((placed, engine))
 }
 
-/// Whether the engine's columns are those of the server's definition. Their names do not count: the
-/// server may change those without the engine. Compressed columns once had a collation, which
-/// they are told without now. It makes no difference where no key has the column.
+/// Returns whether the engine's columns match the server's definition.
+///
+/// Names do not count, because the server may change them without the engine. A column that the server gives no
+/// collation may have one in the engine, if no key has the column: older versions gave compressed columns a collation.
 fn same_columns(engine: &TableSchema, server: &TableSchema) -> bool {
     let same = |column: usize| {
         let (a, b) = (&engine.columns[column], &server.columns[column]);

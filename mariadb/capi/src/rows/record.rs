@@ -1,4 +1,4 @@
-//! Rows: the server's record buffer on one side, the engine's values on the other.
+//! Rows: conversion between the server's record buffer and the engine's values.
 
 use peregrine::{Cursor, NumberPlace, RowView, Table, Text, TextPlace, Value};
 use smallvec::SmallVec;
@@ -11,7 +11,7 @@ use crate::rows::layout::{ColumnLayout, Kind, Layout};
 /// The values of a row, on the stack for ordinary tables.
 pub type Values<'a> = SmallVec<[Value<'a>; 32]>;
 
-/// Whether a bitmap of the server's has a column.
+/// Returns whether a bitmap of the server contains a column.
 #[inline]
 pub fn has(bitmap: &[u64], column: usize) -> bool {
     bitmap
@@ -31,7 +31,7 @@ pub unsafe fn value<'a>(column: &ColumnLayout, record: &'a [u8]) -> Outcome<Valu
     unsafe { value_at(column, &record[column.offset..]) }
 }
 
-/// The value of a column whose bytes begin `bytes`.
+/// The value of a column at the beginning of `bytes`.
 ///
 /// # Safety
 /// As [`value`].
@@ -72,7 +72,7 @@ pub unsafe fn values<'a>(layout: &Layout, record: &'a [u8], out: &mut Values<'a>
     Ok(())
 }
 
-/// Whether a column has the same bytes in two records: a blob the same pointer.
+/// Returns whether a column has the same bytes in two records; for a blob, the same pointer.
 pub fn same_bytes(column: &ColumnLayout, a: &[u8], b: &[u8]) -> bool {
     let null = |record: &[u8]| record[column.null_offset] & column.null_bit;
     if null(a) != null(b) {
@@ -108,7 +108,7 @@ fn unsigned(bytes: &[u8]) -> u64 {
     u64::from_le_bytes(all)
 }
 
-// The server finds -0 and 0 equal, so keys must: one of the two is stored.
+// Keys must be equal for -0 and 0, as the server finds them equal: `+ 0.0` makes -0 into 0.
 fn float(bytes: &[u8]) -> f32 {
     f32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]) + 0.0
 }
@@ -145,31 +145,32 @@ unsafe fn blob<'a>(bytes: &[u8], length: usize) -> Outcome<&'a [u8]> {
     Ok(unsafe { std::slice::from_raw_parts(pointer, length) })
 }
 
-/// Which columns a reader wants, prepared: what it is compared with, and what is then done.
+/// The columns that a reader wants, and the prepared steps that write them into a record.
 #[derive(Debug, Default)]
 pub struct Projection {
     wanted: SmallVec<[u64; 2]>,
-    /// The index whose entries alone are read; `None`: whole rows.
+    /// The index that is read without its rows; `None`: whole rows.
     index: Option<usize>,
-    /// The columns that are read from the key at a known place, and where they go.
+    /// The columns at a fixed place in the key, and their offsets in the record.
     numbers: Vec<(NumberPlace, usize)>,
-    /// The strings that are read from the entry at a known place.
+    /// The strings at a known place in the index entry.
     texts: Vec<(TextPlace, ColumnLayout)>,
-    /// The engine's number of each other column wanted, and where it goes.
+    /// The engine's number of each other column wanted, and its layout in the record.
     columns: Vec<(usize, ColumnLayout)>,
     ready: bool,
 }
 
 impl Projection {
-    /// Whether this is what `wanted` asks for.
+    /// Returns whether this is prepared for `wanted`.
     #[inline]
     pub fn fits(&self, wanted: &[u64], index: Option<usize>) -> bool {
-        // Words one by one: a call of memcmp would cost more than the few there are.
+        // Compares word by word: a call of memcmp would cost more for so few words.
         self.ready && self.index == index && self.wanted.iter().eq(wanted)
     }
 
-    /// Prepares for another bitmap. `in_place`: those columns whose place is always the same are
-    /// left to [`Projection::write_in_place`].
+    /// Prepares for another bitmap.
+    ///
+    /// `in_place`: [`Projection::write_in_place`] writes the columns whose place is always the same.
     pub fn prepare(
         &mut self,
         layout: &Layout,
@@ -216,7 +217,7 @@ impl Projection {
         }
     }
 
-    /// Writes the columns that stand at a known place of what a cursor stands on.
+    /// Writes the columns at known places of the cursor's current key or entry.
     #[inline]
     pub fn write_in_place(&self, cursor: &Cursor, record: &mut [u8]) -> Outcome {
         for (place, offset) in &self.numbers {
@@ -244,7 +245,7 @@ impl Projection {
         Ok(())
     }
 
-    /// Whether it is prepared, and [`Projection::write_in_place`] writes all there is.
+    /// Returns whether this is prepared, and [`Projection::write_in_place`] writes all wanted columns.
     #[inline]
     pub fn is_in_place(&self) -> bool {
         self.ready && self.columns.is_empty()
@@ -255,9 +256,10 @@ impl Projection {
         self.columns.iter().map(|(stored, _)| *stored).collect()
     }
 
-    /// Writes the other columns of a row into a record. Large values go to `memory`, one buffer for
-    /// each of the engine's columns, or with `copy` every blob does; pointers in the record are
-    /// then good until the next row, and otherwise until the cursor moves.
+    /// Writes the other columns of a row into a record.
+    ///
+    /// Copies large values, or with `copy` every blob, to `memory`, one buffer for each of the engine's columns.
+    /// Pointers to copies in the record stay valid until the next row; other pointers, until the cursor moves.
     pub fn write(
         &self,
         layout: &Layout,
@@ -268,7 +270,7 @@ impl Projection {
     ) -> Outcome {
         for (stored, column) in &self.columns {
             let stored = *stored;
-            // Borrowed, for a copy of what has just been written in pieces would wait for it.
+            // Borrowed, since a copy of a value that was just written in pieces would stall on store forwarding.
             let got = row.get(stored);
             let value = match &got {
                 Ok(value) => value,
@@ -298,7 +300,7 @@ impl Projection {
     }
 }
 
-/// Writes one column of a record, its null bit too.
+/// Writes one column of a record and its null bit.
 pub fn write_column(
     layout: &Layout,
     column: &ColumnLayout,
@@ -315,7 +317,7 @@ pub fn write_column(
     write_value(column, &layout.nulls, value, record)
 }
 
-/// Writes what stands in a record where a column is NULL.
+/// Writes the bytes that a record has where a column is NULL.
 fn clear(column: &ColumnLayout, nulls: &[u8], record: &mut [u8]) {
     let length = match column.kind {
         Kind::Absent => return,
@@ -338,7 +340,9 @@ fn fill(column: &ColumnLayout, bytes: &mut [u8]) {
     }
 }
 
-/// Writes the low bytes of a number. Of known lengths: a call of memcpy would cost more than that.
+/// Writes the low bytes of a number.
+///
+/// Common lengths are constants, since a call of memcpy would cost more.
 #[inline(always)]
 fn write_number(bytes: &mut [u8], length: usize, v: u64) {
     let all = v.to_le_bytes();
@@ -383,7 +387,7 @@ fn write_value(
             bytes[n..n + size_of::<*const u8>()]
                 .copy_from_slice(&(v.as_ptr() as usize).to_ne_bytes());
         }
-        // A column that takes no NULL, of a row written before it was added without a default.
+        // The column is NOT NULL, and the row was written before the column was added without a default.
         (_, Value::Null) => clear(column, nulls, record),
         _ => {
             return Err(Failure::new(
@@ -414,7 +418,7 @@ mod tests {
         }
     }
 
-    /// What a record gives back of what was written into it.
+    /// Writes a value into a record and returns the record.
     fn round_trip(column: &ColumnLayout, value: Value<'_>) -> Vec<u8> {
         let mut record = vec![0xAA; 64];
         record[0] = 0;

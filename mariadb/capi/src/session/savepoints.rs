@@ -1,4 +1,4 @@
-//! Savepoints of a session's transaction, by the numbers that the server knows them by.
+//! Savepoints of a session's transaction, by the server's numbers.
 
 use super::{with, Named, Session, SessionBox};
 use crate::c_types::Code;
@@ -54,7 +54,7 @@ pub unsafe extern "C" fn peregrine_savepoint_rollback(
         with(pointer, |session| {
             session.engine.check()?;
             let at = session.find(number)?;
-            // The server forgets what was set later, whatever comes of this.
+            // The server forgets later savepoints whatever the result of this call.
             session.savepoints.truncate(at + 1);
             session.undo_rest()?;
             let named = &session.savepoints[at];

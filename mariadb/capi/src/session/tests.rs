@@ -1,4 +1,4 @@
-//! Statements and savepoints, as the server calls for them.
+//! Statements and savepoints, through the functions that the server calls.
 
 use peregrine::check::Report;
 use peregrine::os::simulated::{FaultOn, SimulatedOs};
@@ -14,7 +14,7 @@ use crate::calls::rows::peregrine_multi_get;
 use crate::fixture::{record, Open, Record, END, OK};
 
 impl Open {
-    /// Those of the ids of which there is a row.
+    /// Returns those of the ids that have a row.
     fn found(&self, ids: &[u32]) -> Vec<u32> {
         self.use_key(0, 0);
         let found = ids.iter().copied().filter(|id| {
@@ -69,7 +69,7 @@ impl Open {
         assert_eq!(unsafe { peregrine_statement_end(self.session) }, OK);
     }
 
-    /// How many savepoints the session keeps.
+    /// The number of savepoints that the session keeps.
     fn kept(&self) -> usize {
         // SAFETY: the session is this thread's.
         unsafe { session(self.session) }.unwrap().savepoints.len()
@@ -80,7 +80,7 @@ impl Open {
         assert_eq!(unsafe { peregrine_statement_rollback(self.session) }, OK);
     }
 
-    /// Commits; gives what the server gets.
+    /// Commits; returns the code that the server gets.
     fn end_transaction(&self) -> i32 {
         // SAFETY: the session is this thread's.
         unsafe { peregrine_session_commit(self.session, 1) }
@@ -98,7 +98,7 @@ impl Open {
         assert_eq!(code, OK);
     }
 
-    /// Each row has its index entries, and no entry is without its row.
+    /// Checks that each row has its index entries, and that no entry lacks its row.
     fn is_sound(&self) {
         // SAFETY: the session is this thread's.
         let engine = unsafe { session(self.session) }.unwrap().engine();
@@ -115,8 +115,7 @@ fn row(id: u32) -> Record {
     record(id, Some(1), None)
 }
 
-/// A stored function may set a savepoint, and roll back to it, while the statement that calls it has
-/// changed rows already.
+/// A stored function may set a savepoint and roll back to it while the calling statement has changed rows already.
 #[test]
 fn a_failing_statement_is_undone_whole_though_a_function_rolled_back_within_it() {
     let open = Open::new();
@@ -146,7 +145,7 @@ fn a_statement_that_begins_with_a_savepoint_is_undone_from_there() {
     open.roll_statement_back();
     open.start();
     assert_eq!(open.found(&[1, 2, 3]), [1]);
-    // One of an earlier statement, beyond which the mark of a later one does not reach.
+    // A savepoint of an earlier statement: a rollback to it undoes more than the mark of a later statement.
     let savepoint = open.savepoint();
     open.start();
     open.insert(row(4));
@@ -226,7 +225,7 @@ fn the_savepoints_of_functions_go_with_the_statement_that_has_called_them() {
     assert_eq!(open.found(&[1, 2]), [1]);
 }
 
-/// The commit is refused, and what it refuses can't be rolled back: the engine keeps that.
+/// The commit is refused, and its rollback fails too: the engine keeps the transaction.
 #[test]
 fn a_kill_reaches_the_statement_after_a_refused_commit_whose_rollback_failed() {
     const ROWS: u32 = 1500;
@@ -252,7 +251,7 @@ fn a_kill_reaches_the_statement_after_a_refused_commit_whose_rollback_failed() {
         user: vec![],
     };
     let table = database.create_table("t", &schema).unwrap();
-    // Bodies that don't get smaller.
+    // Bodies that don't compress.
     let mut state = 1u32;
     let mut next_body = || -> Vec<u8> {
         let mut next = || {
@@ -265,7 +264,7 @@ fn a_kill_reaches_the_statement_after_a_refused_commit_whose_rollback_failed() {
     };
     let mut shared: SharedEngine = Arc::new(Engine::new(database, Duration::from_secs(1)));
     let mut pointer = std::ptr::null_mut();
-    // SAFETY: the engine lives longer than the session, whose place is writable.
+    // SAFETY: the engine lives longer than the session, and the pointer is writable.
     let made = unsafe { peregrine_session_new(&mut shared, 1, &mut pointer) };
     assert_eq!(made, OK);
     {
@@ -306,7 +305,7 @@ fn a_kill_reaches_the_statement_after_a_refused_commit_whose_rollback_failed() {
     unsafe { peregrine_session_free(pointer) };
 }
 
-/// The server may take no notice of the error, and end the statement as if it had done its work.
+/// The server may ignore the error, and end the statement as if it had succeeded.
 #[test]
 fn after_a_conflict_nothing_but_a_rollback_succeeds() {
     let conflict = Code::Conflict as i32;
@@ -330,7 +329,7 @@ fn after_a_conflict_nothing_but_a_rollback_succeeds() {
             let refused = transaction.get_locked(&table, &key, RowLock::Exclusive, |_| ());
             assert!(matches!(refused, Err(peregrine::Error::WriteConflict)));
         }
-        // What the server asks for after a failed statement is no second error.
+        // The calls that the server makes after a failed statement give no second error.
         if rolls_back {
             open.roll_statement_back();
         }
@@ -341,7 +340,7 @@ fn after_a_conflict_nothing_but_a_rollback_succeeds() {
             assert_eq!(peregrine_savepoint_set(open.session, &mut number), conflict);
         }
         assert_eq!(open.end_transaction(), conflict);
-        // What follows is another transaction.
+        // The next statement begins another transaction.
         open.start();
         assert!(open.found(&[1]).is_empty());
         open.end_statement();
@@ -349,7 +348,7 @@ fn after_a_conflict_nothing_but_a_rollback_succeeds() {
     }
 }
 
-/// Of a statement that has failed the server ends no bulk insert.
+/// The server does not end the bulk insert of a failed statement.
 #[test]
 fn a_bulk_insert_that_is_not_ended_goes_with_its_statement_or_is_whole() {
     let open = Open::new();
@@ -365,7 +364,7 @@ fn a_bulk_insert_that_is_not_ended_goes_with_its_statement_or_is_whole() {
     open.end_statement();
     assert_eq!(open.end_transaction(), OK);
     open.is_sound();
-    // A function may have dealt with the error: then its rows stay.
+    // A function may have handled the error: then its rows stay.
     open.start();
     open.begin_bulk_insert();
     open.insert(row(4));

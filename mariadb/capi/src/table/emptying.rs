@@ -1,4 +1,4 @@
-//! Tables that lose all their rows.
+//! Truncation of tables.
 
 use std::ffi::c_char;
 
@@ -8,7 +8,7 @@ use super::{name_of, with_engine, with_table, TableBox};
 use crate::engine::SharedEngine;
 use crate::failure::Outcome;
 
-/// What the server puts between the name of a table and that of a partition.
+/// The server's separator between the name of a table and that of a partition.
 const PARTITION: &str = "#P#";
 
 /// See the header.
@@ -65,14 +65,14 @@ pub unsafe extern "C" fn peregrine_table_undecided(pointer: *mut TableBox) -> i3
     }
 }
 
-/// Whether no prepared transaction has used a partition of the table that this is a partition of.
+/// Fails when a prepared transaction has used any partition of the table that this is a partition of.
 fn all_decided(database: &Database, name: &str) -> Outcome<bool> {
     let Some((whole, _)) = name.split_once(PARTITION) else {
         return Ok(true);
     };
     let partitions = format!("{whole}{PARTITION}");
     for name in database.table_names() {
-        // A damaged one, which can't be opened, must not keep the others.
+        // A damaged partition, which can't be opened, must not stop the others.
         if let (true, Ok(table)) = (name.starts_with(&partitions), database.table(&name)) {
             decided(&table)?;
         }
@@ -80,7 +80,7 @@ fn all_decided(database: &Database, name: &str) -> Outcome<bool> {
     Ok(true)
 }
 
-/// Whether no prepared transaction has a table in use.
+/// Fails when a prepared transaction has used the table.
 fn decided(table: &Table) -> Outcome<bool> {
     match table.has_prepared() {
         true => Err(peregrine::Error::Busy(table.name()).into()),

@@ -1,4 +1,4 @@
-//! What the server asks of tables that are in use, or damaged.
+//! Calls of the server for tables that are in use, or damaged.
 
 use crate::c_types::Code;
 use crate::fixture::{record, with_definition, Open, OK};
@@ -9,7 +9,7 @@ use super::*;
 fn a_table_that_can_not_be_dropped_keeps_no_other() {
     let open = Open::new();
     for name in [c"s", c"u"] {
-        // SAFETY: the engine is open, and all that is pointed to lives until the end of the call.
+        // SAFETY: the engine is open, and all that the pointers point to lives until the end of the call.
         let created = with_definition(&[0, 1], |definition| unsafe {
             peregrine_table_create(open.engine, name.as_ptr(), 1, definition, 1, 0, 0)
         });

@@ -1,25 +1,25 @@
-//! Which messages were told of late, so that the same one does not fill the log.
+//! The messages sent lately, so that a repeated message does not fill the log.
 
 use std::time::{Duration, Instant};
 
-/// For so long a message that has been told is not told again.
+/// A message is not sent again within this time.
 pub(super) const PAUSE: Duration = Duration::from_secs(10);
-/// So many different messages are told in that time.
+/// The most different messages that are sent within [`PAUSE`].
 pub(super) const MOST_MESSAGES: usize = 32;
 
-/// A message that has been told.
+/// A message that has been sent.
 #[derive(Clone, Copy)]
 pub(super) struct Recent {
     hash: u64,
     pub told: Instant,
-    /// How often it has come since.
+    /// Number of repetitions since then.
     again: u64,
 }
 
-/// Which messages were told of late.
+/// The messages sent lately.
 pub(super) struct Repetition {
     pub recent: [Option<Recent>; MOST_MESSAGES],
-    /// Messages that are told nowhere, and whose own count is gone.
+    /// Number of messages that were left out and are not counted in `recent`.
     others: u64,
 }
 
@@ -31,7 +31,7 @@ impl Repetition {
         }
     }
 
-    /// Whether a message is told now; then how often it was not, and how many others were not.
+    /// Returns `None` when a message is left out; else how often it was left out, and how many others were.
     pub fn admit(&mut self, hash: u64, now: Instant) -> Option<(u64, u64)> {
         let is_past = |recent: &Recent| now.saturating_duration_since(recent.told) >= PAUSE;
         let of_it = |place: &Option<Recent>| place.is_some_and(|recent| recent.hash == hash);
@@ -64,7 +64,7 @@ impl Repetition {
         Some((again, std::mem::take(&mut self.others)))
     }
 
-    /// How many messages were left out, and are not counted anywhere any more.
+    /// Returns the number of all messages that were left out and not reported yet, and resets the counts.
     pub fn take_left_out(&mut self) -> u64 {
         let again = self.recent.iter().flatten().map(|recent| recent.again);
         let left_out = self.others + again.sum::<u64>();

@@ -5,11 +5,11 @@ use super::text::MOST_BYTES;
 use super::*;
 
 thread_local! {
-    /// What the thread has told.
+    /// The messages that the thread has received.
     static HEARD: RefCell<Vec<(u32, String)>> = const { RefCell::new(Vec::new()) };
 }
 
-/// The server's function, which has something to tell itself.
+/// The server's function, which sends a message itself.
 unsafe extern "C" fn hear(level: u32, text: *const c_char, length: usize) {
     // SAFETY: the caller gives so many bytes.
     let bytes = unsafe { std::slice::from_raw_parts(text.cast::<u8>(), length) };
@@ -22,7 +22,7 @@ fn heard() -> Vec<(u32, String)> {
     HEARD.with(|heard| std::mem::take(&mut *heard.borrow_mut()))
 }
 
-/// Runs `events`, to which a listener of its own listens.
+/// Runs `events` with a listener of its own.
 fn listening(told: &'static Mutex<Told>, events: impl FnOnce()) {
     told.lock().tell = Some(hear);
     tracing::subscriber::with_default(Listener(told), events);
@@ -65,7 +65,7 @@ fn nobody_is_told_where_nobody_asks() {
     assert_eq!(heard(), []);
 }
 
-/// The engine may go on telling while the server turns away: what was left out is told before.
+/// The engine may send messages while the server stops listening: it first gets the number of messages left out.
 #[test]
 fn the_same_message_is_told_once_in_a_while_with_how_often_it_was_not() {
     let told = own();
@@ -76,7 +76,7 @@ fn the_same_message_is_told_once_in_a_while_with_how_often_it_was_not() {
         tracing::warn!("another");
     });
     assert_eq!(heard(), [line(WARNING, "again"), line(WARNING, "another")]);
-    // As if the time had passed.
+    // Pretend that the time has passed.
     for recent in told.lock().repetition.recent.iter_mut().flatten() {
         recent.told -= PAUSE;
     }
@@ -121,14 +121,14 @@ fn a_long_message_is_cut_between_characters() {
     assert!(heard[1].1.len() <= MOST_BYTES);
 }
 
-/// By the listener of the whole process: from one of a thread alone `tracing` itself keeps such messages.
+/// Uses the listener of the whole process: with a listener of one thread, `tracing` itself drops such messages.
 #[test]
 fn what_comes_of_telling_is_not_told() {
     // SAFETY: any thread may call it.
     unsafe { peregrine_tell_to(Some(hear)) };
     tracing::error!("told to all");
     let heard = heard();
-    // SAFETY: nobody is told.
+    // SAFETY: there is no receiver.
     unsafe { peregrine_tell_to(None) };
     assert_eq!(heard, [line(ERROR, "told to all")]);
 }

@@ -6,17 +6,17 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use tracing::field::{Field, Visit};
 use tracing::Event;
 
-/// A message has at most so many bytes; a line of the server's log has 1 KiB.
+/// The most bytes of a message; a line of the server's log has 1 KiB.
 pub(super) const MOST_BYTES: usize = 980;
-/// Of these the end is kept for how many messages were left out.
+/// Bytes at the end that are reserved for the number of messages left out.
 const COUNT_BYTES: usize = 100;
 
-/// A message, in memory that is there: memory may be what is lacking.
+/// A message in a fixed buffer, since memory may be what is lacking.
 pub(super) struct Text {
     bytes: [u8; MOST_BYTES],
     length: usize,
     most: usize,
-    /// What it is of is being listed, in brackets.
+    /// Whether fields are being listed in brackets.
     lists: bool,
 }
 
@@ -36,7 +36,7 @@ impl Text {
 
     fn end_list(&mut self) {
         if std::mem::take(&mut self.lists) {
-            // What can be written to a text always is.
+            // Writing to a text never fails.
             let _ = self.write_str(")");
         }
     }
@@ -53,7 +53,9 @@ impl Text {
 }
 
 impl Write for Text {
-    /// What there is no room for is left out. A message is one line.
+    /// Drops the part that does not fit.
+    ///
+    /// A message is one line.
     fn write_str(&mut self, more: &str) -> fmt::Result {
         for char in more.chars() {
             let char = if char.is_control() { ' ' } else { char };
@@ -79,7 +81,7 @@ impl Visit for Text {
             name => {
                 let before = if self.lists { ", " } else { " (" };
                 self.lists = true;
-                // What can be written to a text always is.
+                // Writing to a text never fails.
                 let _ = write!(self, "{before}{name}");
                 " "
             }

@@ -7,7 +7,8 @@
 namespace peregrine {
 namespace {
 
-/* Whether equal columns have equal bytes in a key, as far as the comparison goes. */
+/* Returns whether columns that are equal in a comparison with this collation have equal bytes in a
+   key. */
 bool same_key(const Field *outer, const Field *inner, CHARSET_INFO *collation) {
   if (outer->real_type() != inner->real_type()) return false;
   if (is_integer(inner->real_type()))
@@ -16,7 +17,7 @@ bool same_key(const Field *outer, const Field *inner, CHARSET_INFO *collation) {
          collation == inner->charset() && outer->char_length() <= inner->char_length();
 }
 
-/* Notes which part of the inner table's key a condition gives, if it does. */
+/* Returns whether a condition gives a part of the inner table's key, and notes the part. */
 bool gives_part(Item *condition, JoinPlan *plan) {
   if (condition->type() != Item::FUNC_ITEM ||
       static_cast<Item_func *>(condition)->functype() != Item_func::EQ_FUNC)
@@ -41,7 +42,7 @@ bool gives_part(Item *condition, JoinPlan *plan) {
   return false;
 }
 
-/* Whether a condition names a column of the table for which `is` holds. */
+/* Returns whether a condition names a column of the table for which `is` holds. */
 template <typename Is>
 bool names(Item *condition, const TABLE *table, Is is) {
   List<Item_field> columns;
@@ -54,7 +55,7 @@ bool names(Item *condition, const TABLE *table, Is is) {
 
 enum class Kind { kNumber, kString, kOther };
 
-/* What an operand is compared as; values of other types may be converted, which can fail. */
+/* The kind of comparison for an operand. Values of other types may be converted, which can fail. */
 Kind kind_of(const Item *item) {
   if (!item->type_handler()->is_traditional_scalar_type()) return Kind::kOther;
   switch (item->cmp_type()) {
@@ -69,14 +70,15 @@ Kind kind_of(const Item *item) {
   }
 }
 
-/* Whether nothing is worked out to know a constant: it is written down, or a variable has it. */
+/* Returns whether the value of a constant needs no computation: it is a literal or a variable. */
 bool is_plain_constant(Item *item) {
   if (item->basic_const_item() || item->get_item_splocal()) return true;
   return item->type() == Item::FUNC_ITEM && item->const_item() &&
          static_cast<Item_func *>(item)->functype() == Item_func::GUSERVAR_FUNC;
 }
 
-/* Columns of days, and constants that are days however they are read. */
+/* Returns whether all operands are DATE columns, or constants that are days in every
+   interpretation. */
 bool are_days(const Item_func *function) {
   Item **arguments = function->arguments();
   for (uint n = 0; n < function->argument_count(); n++) {
@@ -88,7 +90,8 @@ bool are_days(const Item_func *function) {
   return true;
 }
 
-/* Columns and constants that the server compares as they are. */
+/* Returns whether all operands are columns and constants that the server compares without a
+   conversion. */
 bool are_quiet_operands(const Item_func *function) {
   Item **arguments = function->arguments();
   const Kind kind = kind_of(arguments[0]);
@@ -102,7 +105,7 @@ bool are_quiet_operands(const Item_func *function) {
   return true;
 }
 
-/* Whether nobody sees how often a condition is evaluated. */
+/* Returns whether the number of evaluations of a condition has no visible effect. */
 bool is_quiet(Item *condition) {
   if (condition->type() == Item::COND_ITEM) {
     List_iterator_fast<Item> each(*static_cast<Item_cond *>(condition)->argument_list());
@@ -139,8 +142,8 @@ bool are_quiet(List<Item> &conditions) {
   return true;
 }
 
-/* Whether the server evaluates a condition before others of the same table: so it does with plain
-   equalities, which it first puts together. */
+/* Returns whether the server evaluates a condition before others of the same table: plain
+   equalities, which it collects first. */
 bool comes_first(Item *condition) {
   return condition->type() == Item::FUNC_ITEM &&
          static_cast<Item_func *>(condition)->functype() == Item_func::EQ_FUNC &&
@@ -153,8 +156,8 @@ bool add_in_order(THD *thd, Item *condition, List<Item> *list) {
                                 : list->push_back(condition, thd->mem_root);
 }
 
-/* Whether the server may put something else in a column's place where it evaluates conditions: the
-   constant, or the column of the outer table, that one of them says it equals. */
+/* Returns whether the server may replace a column in conditions by the constant, or the column of
+   the outer table, that a condition equates it with. */
 bool is_replaced(const Field *field, List<Item> &conditions, const TABLE *inner) {
   List_iterator_fast<Item> each(conditions);
   while (Item *condition = each++) {
@@ -171,8 +174,8 @@ bool is_replaced(const Field *field, List<Item> &conditions, const TABLE *inner)
   return false;
 }
 
-/* Whether conditions that may have something to say are evaluated by the server for the same rows,
-   with the same columns. `all`: with the others. */
+/* Returns whether the server evaluates the conditions that may cause warnings for the same rows,
+   with the same columns. `all`: these and the other conditions. */
 bool are_evaluated_alike(List<Item> &conditions, List<Item> &all, const JoinPlan &plan) {
   const auto is = [&](const Field *field) { return is_replaced(field, all, plan.inner); };
   List_iterator_fast<Item> each(conditions);
@@ -183,7 +186,7 @@ bool are_evaluated_alike(List<Item> &conditions, List<Item> &all, const JoinPlan
   return true;
 }
 
-/* The whole of the outer table, by the shortest key that has all that is read. */
+/* Plans to read the whole outer table, by the shortest key that has all columns read. */
 void read_all(JoinPlan *plan) {
   TABLE *outer = plan->outer;
   plan->range = {};
@@ -191,8 +194,8 @@ void read_all(JoinPlan *plan) {
     plan->range.key = find_shortest_key(outer, &outer->covering_keys);
 }
 
-/* Finds the range of the outer table that the conditions leave which a key may decide: all of them,
-   or there is none. `all`: those with the others of that table. */
+/* Finds the range of the outer table under the conditions that a key may decide. The range decides
+   all of them, or the whole table is read. `all`: all conditions on that table. */
 bool find_range(THD *thd, List<Item> &decided, const List<Item> &all, bool limited,
                 JoinPlan *plan) {
   if (!decided.elements) {
@@ -201,7 +204,8 @@ bool find_range(THD *thd, List<Item> &decided, const List<Item> &all, bool limit
   }
   if (!find_key_range(thd, plan->outer, decided, false, &plan->range)) return false;
   if (needs_rows(plan->outer, plan->range) &&
-      /* A reader who stops early may find the rows at once, or none for long: as the rows lie. */
+      /* Under a LIMIT the result may be complete early or late, depending on the order of the
+         rows. */
       rows_in(plan->outer, plan->range) > rows_of(plan->outer) / (limited ? 2 : 8)) {
     plan->outer_conditions = all;
     read_all(plan);
@@ -209,7 +213,7 @@ bool find_range(THD *thd, List<Item> &decided, const List<Item> &all, bool limit
   return true;
 }
 
-/* Finds how rows of `inner` are looked up for rows of `outer`. */
+/* Finds a plan that looks up rows of `inner` for rows of `outer`. */
 bool find_plan(THD *thd, List<Item> &conditions, TABLE *outer, TABLE *inner, bool limited,
                JoinPlan *plan) {
   plan->outer = outer;
@@ -227,7 +231,7 @@ bool find_plan(THD *thd, List<Item> &conditions, TABLE *outer, TABLE *inner, boo
       to = names(condition, outer, is_in_key) ? &decided : &plan->outer_conditions;
       if (add_in_order(thd, condition, &of_outer)) return false;
     } else if (condition->used_tables() == inner->map) {
-      /* The server may read the inner table first, then. */
+      /* In this case the server may read the inner table first. */
       const auto begins_key = [](const Field *field) { return !field->key_start.is_clear_all(); };
       if (names(condition, inner, begins_key)) return false;
     }
@@ -244,14 +248,15 @@ bool find_plan(THD *thd, List<Item> &conditions, TABLE *outer, TABLE *inner, boo
   if (!find_range(thd, decided, of_outer, limited, plan)) return false;
   plan->outer_is_quiet = are_quiet(plan->outer_conditions);
   plan->is_quiet = plan->outer_is_quiet && are_quiet(plan->conditions);
-  /* Also from a row of the inner table a key may lead to those of the outer one. */
+  /* The opposite direction may be possible, too: from a row of the inner table by a key to rows of
+     the outer one. */
   return !reversible || plan->range.unique ||
          (!plan->range.is_whole() && rows_in(outer, plan->range) <= rows_of(inner));
 }
 
-/* Notes where IS NULL means more than it says: of days that are never NULL the server's optimizer
-   has it find zeros, and of a column that counts, where the session wants that, the row last
-   inserted. */
+/* Notes where IS NULL means more than its text. For NOT NULL columns of days, the server's
+   optimizer makes it find zero dates. For an AUTO_INCREMENT column, when the session asks for it,
+   it finds the row last inserted. */
 void look_for_other_null(const Item *item, void *found) {
   if (!item || item->type() != Item::FUNC_ITEM) return;
   auto *function = static_cast<Item_func *>(const_cast<Item *>(item));
@@ -263,7 +268,7 @@ void look_for_other_null(const Item *item, void *found) {
     *static_cast<bool *>(found) = true;
 }
 
-/* Whether all that a condition means is what its evaluation gives. */
+/* Returns whether the evaluation of a condition gives all of its meaning. */
 bool means_what_it_says(Item *condition) {
   bool other_null = false;
   condition->traverse_cond(look_for_other_null, &other_null, Item::PREFIX);

@@ -1,7 +1,8 @@
 /* Copyright (C) The Peregrine developers. Licence: GPL version 2 (see mariadb/handler/LICENSE). */
 
-/* How two tables are joined, where that is beyond doubt: the rows of the one are read, by a range
-   of a key or all, and for each of them the row of the other that its clustered key leads to. */
+/* The join of two tables, when the plan is beyond doubt: the outer table's rows are read, by a
+   range of a key or all, and for each of them the inner table's row with the clustered key that it
+   gives. */
 
 #ifndef PEREGRINE_JOIN_PLAN_H
 #define PEREGRINE_JOIN_PLAN_H
@@ -18,20 +19,19 @@ struct JoinPlan {
   KeyRange range;
   /* The table whose rows are looked up. */
   TABLE *inner = nullptr;
-  /* The columns of the outer table that have the values of its key's parts. */
+  /* The fields of the outer table that hold the values of the inner key's parts. */
   Field *key_values[MAX_REF_PARTS] = {};
-  /* What must hold besides: of a row of the outer table, and of a row of both. In the order in
+  /* The other conditions: on a row of the outer table, and on a row of both tables. In the order in
      which the server evaluates them. */
   List<Item> outer_conditions;
   List<Item> conditions;
-  /* Whether it comes to the same when they are evaluated once more, or not at all: no error, no
-     warning, nothing else that anybody sees. */
+  /* Whether the number of evaluations has no visible effect: no error, no warning, nothing else. */
   bool outer_is_quiet = true;
   bool is_quiet = true;
 };
 
-/* Finds how two tables, whose rows must fulfil all the conditions, are joined. False where that
-   can't be told for sure, or where there is a choice: that is for the server's optimizer. */
+/* Finds the join of two tables under the conditions, all of which must hold. Returns false when
+   there is doubt or a choice: the server's optimizer then decides. */
 bool find_join(THD *thd, List<Item> &conditions, TABLE *const tables[2], bool limited,
                JoinPlan *plan);
 

@@ -6,7 +6,7 @@
 namespace peregrine {
 namespace {
 
-/* What one column is compared with. */
+/* The constants that a column is compared with. */
 struct Bounds {
   Field *field = nullptr;
   Item *low = nullptr;
@@ -14,18 +14,18 @@ struct Bounds {
   bool equal = false; /* to `low` */
   bool low_inclusive = true;
   bool high_inclusive = true;
-  /* The range of the key decides it. */
+  /* Whether the key's range decides the comparison. */
   bool in_range = false;
 };
 
-/* What no key takes, but a test of each row does. */
+/* A comparison that no key range can express, but a test of each row can. */
 struct Other {
   Field *field;
-  Item *constant; /* null: none */
+  Item *constant; /* null: no constant */
   peregrine_operator operation;
 };
 
-/* Comparisons of a condition, by column. More columns than this are no key look-up. */
+/* Comparisons of a condition, by column. A condition with more columns is not a key look-up. */
 struct Comparisons {
   static constexpr uint kMost = 8;
   Bounds columns[kMost];
@@ -39,7 +39,7 @@ struct Comparisons {
     return nullptr;
   }
 
-  /* Those of a column that has none yet; null where there are too many. */
+  /* Adds bounds for a column that has none yet; null when there are too many. */
   Bounds *add(Field *field) {
     if (count == kMost) return nullptr;
     columns[count].field = field;
@@ -53,7 +53,7 @@ struct Comparisons {
   }
 };
 
-/* Integers of a column lie within these. */
+/* Returns whether an integer is in the range of the column's type. */
 bool fits(const Field *field, longlong value, bool is_unsigned) {
   const uint bits = field->pack_length() * 8;
   if (field->flags & UNSIGNED_FLAG) {
@@ -64,13 +64,13 @@ bool fits(const Field *field, longlong value, bool is_unsigned) {
   return bits == 64 || value < 1LL << (bits - 1);
 }
 
-/* Whether rows can be tested for a comparison with the column. */
+/* Returns whether the engine can test rows for a comparison with the column. */
 bool is_testable(const Field *field) {
   return is_integer(field->type()) || field->type() == MYSQL_TYPE_DATE;
 }
 
-/* Whether the server compares the column with the constant as strings: not as addresses, say, and
-   not with the text in a JSON value. */
+/* Returns whether the server compares the column with the constant as strings: not, for example, as
+   addresses, and not with the text in a JSON value. */
 bool compares_as_strings(const Field *field, const Item *constant) {
   if (constant->cmp_type() != STRING_RESULT) return false;
   if (constant->type() == Item::FUNC_ITEM &&
@@ -82,8 +82,8 @@ bool compares_as_strings(const Field *field, const Item *constant) {
          both.type_handler() == own;
 }
 
-/* Whether evaluating a constant of the statement may change something: the server may not come to
-   it. What reads a variable, or the last automatic value, has no argument. */
+/* Returns whether the evaluation of a constant may change something: the server may never evaluate
+   it. A function that only reads a variable, or the last automatic value, has no argument. */
 bool may_change_something(const Field *field, const Item *constant) {
   const SELECT_LEX *select = field->table->in_use->lex->first_select_lex();
   if (!(select->uncacheable & UNCACHEABLE_SIDEEFFECT)) return false;
@@ -92,8 +92,8 @@ bool may_change_something(const Field *field, const Item *constant) {
           static_cast<const Item_func *>(constant)->argument_count() != 0);
 }
 
-/* Whether the order of a key is the order in which the server compares the column with the
-   constant, and the constant is a value that the column can have. */
+/* Returns whether the order of a key is the order in which the server compares the column with the
+   constant, and the column can have the constant as its value. */
 bool comparable(const Field *field, Item *constant, CHARSET_INFO *collation) {
   if (!constant->const_item() || constant->with_subquery() || constant->is_expensive() ||
       may_change_something(field, constant))
@@ -111,13 +111,13 @@ bool comparable(const Field *field, Item *constant, CHARSET_INFO *collation) {
     case MYSQL_TYPE_VARCHAR:
       break;
     case MYSQL_TYPE_STRING:
-      /* What a column is filled up with must mean nothing. */
+      /* The padding of a column must not count. */
       if (field->binary() || field->charset()->state & MY_CS_NOPAD) return false;
       break;
     default:
       return false;
   }
-  /* ENUM and SET are strings to the server only when it compares them. */
+  /* The server treats ENUM and SET as strings only when it compares them. */
   if (field->real_type() != field->type()) return false;
   if (!compares_as_strings(field, constant) || collation != field->charset()) return false;
   StringBuffer<MAX_FIELD_WIDTH> memory;
@@ -126,7 +126,7 @@ bool comparable(const Field *field, Item *constant, CHARSET_INFO *collation) {
          value->numchars() <= field->char_length();
 }
 
-/* The column of the table that an operand is, if it is one. */
+/* Returns the column of the table that an operand is; null: it is none. */
 Field *column_of(const TABLE *table, Item *operand) {
   if (operand->type() != Item::FIELD_ITEM) return nullptr;
   Field *field = static_cast<Item_field *>(operand)->field;
@@ -160,7 +160,7 @@ bool add_comparison(Comparisons *all, Field *field, Item_func::Functype operatio
   }
 }
 
-/* Reads one comparison; false where it is none with a constant. */
+/* Reads a comparison; false when it is not one with a constant. */
 bool read_comparison(const TABLE *table, Item *condition, Comparisons *all) {
   if (condition->type() != Item::FUNC_ITEM) return false;
   auto *function = static_cast<Item_func *>(condition);
@@ -183,7 +183,7 @@ bool read_comparison(const TABLE *table, Item *condition, Comparisons *all) {
       return field && comparable(field, constant, comparison->compare_collation()) &&
              add_comparison(all, field, operation, constant);
     }
-    /* Of a column with a key the server may have a better plan. */
+    /* For a column with a key the server may have a better plan. */
     case Item_func::NE_FUNC: {
       auto *comparison = static_cast<Item_bool_rowready_func2 *>(condition);
       Field *field = column_of(table, operands[0]);
@@ -197,7 +197,8 @@ bool read_comparison(const TABLE *table, Item *condition, Comparisons *all) {
     case Item_func::ISNOTNULL_FUNC: {
       Field *field = column_of(table, operands[0]);
       const bool is_null = function->functype() == Item_func::ISNULL_FUNC;
-      /* Of what is never NULL the server finds zero dates, and the row last inserted. */
+      /* For a NOT NULL column the server makes IS NULL find zero dates, and the row last
+         inserted. */
       return field && field->real_maybe_null() && field->key_start.is_clear_all() &&
              all->add_other(
                  {field, nullptr, is_null ? PEREGRINE_TEST_IS_NULL : PEREGRINE_TEST_IS_NOT_NULL});
@@ -206,8 +207,8 @@ bool read_comparison(const TABLE *table, Item *condition, Comparisons *all) {
       auto *between = static_cast<Item_func_between *>(condition);
       Field *field = column_of(table, operands[0]);
       if (!field || between->negated) return false;
-      /* The server takes bounds that differ in case only for one, whatever the column's collation.
-       */
+      /* The server takes bounds that differ only in case for equal, whatever the column's
+         collation. */
       if (!is_integer(field->type()) && operands[1]->eq(operands[2], false)) return false;
       for (int i = 1; i <= 2; i++)
         if (!comparable(field, operands[i], between->compare_collation())) return false;
@@ -219,8 +220,8 @@ bool read_comparison(const TABLE *table, Item *condition, Comparisons *all) {
   }
 }
 
-/* How many parts of a key the comparisons use: equal ones, and perhaps one with bounds behind them.
-   -1 where the key can't take them as they are. */
+/* The number of a key's parts that the comparisons use: first parts with equalities, and perhaps
+   one part with bounds after them. -1 when the key can't express them. */
 int used_parts(const KEY &key, Comparisons *all) {
   for (uint i = 0; i < key.user_defined_key_parts; i++) {
     const KEY_PART_INFO &part = key.key_part[i];
@@ -232,8 +233,8 @@ int used_parts(const KEY &key, Comparisons *all) {
   return static_cast<int>(key.user_defined_key_parts);
 }
 
-/* The image of the key's first parts, with the low or the high constants; null without memory or
-   where a constant does not go into its column. */
+/* Returns the image of the key's first parts, with the low or the high constants; null when there
+   is no memory or a column can't store its constant. */
 const uchar *image_of(THD *thd, TABLE *table, const KEY &key, uint parts, Comparisons *all,
                       bool high) {
   uint length = 0;
@@ -250,15 +251,15 @@ const uchar *image_of(THD *thd, TABLE *table, const KEY &key, uint parts, Compar
   return image;
 }
 
-/* What a column has in a record where its value is the constant; null without memory or where the
-   constant does not go into it. */
+/* Returns the bytes of a column in a record where its value is the constant; null when there is no
+   memory or the column can't store the constant. */
 const uchar *value_of(THD *thd, Field *field, Item *constant) {
   if (constant->save_in_field_no_warnings(field, true)) return nullptr;
   return static_cast<uchar *>(thd->memdup(field->ptr, field->pack_length()));
 }
 
-/* The comparisons that the range does not decide, as tests of its rows. False where they can't be
-   that: strings compare by their collations. */
+/* Makes the comparisons that the range does not decide into tests of its rows. Returns false when
+   that is impossible: strings compare by their collations. */
 bool add_tests(THD *thd, const Comparisons &all, KeyRange *range) {
   const size_t most = 2 * all.count + all.other_count;
   auto *tests = static_cast<peregrine_test *>(thd->alloc(most * sizeof(peregrine_test)));
@@ -308,7 +309,7 @@ bool find_range(THD *thd, TABLE *table, List<Item> &conditions, bool tests, KeyR
   for (uint i = 0; i < table->s->keys; i++) {
     const int used = used_parts(table->key_info[i], &all);
     if (used == 0) continue;
-    /* Another key would do, too. */
+    /* There is a choice: another key could be used, too. */
     if (used < 0 || found != MAX_KEY || !table->keys_in_use_for_query.is_set(i)) return false;
     found = i;
   }
@@ -331,7 +332,7 @@ bool find_range(THD *thd, TABLE *table, List<Item> &conditions, bool tests, KeyR
     range->low_parts = all_parts;
     range->low_inclusive = last->low_inclusive;
   } else if (last->field->real_maybe_null()) {
-    /* NULL comes before all values, and is below none. */
+    /* NULL is ordered before all values, but no value is greater than NULL in a comparison. */
     return false;
   } else if (parts > 1) {
     range->low = image_of(thd, table, key, parts - 1, &all, false);
@@ -355,8 +356,8 @@ bool find_range(THD *thd, TABLE *table, List<Item> &conditions, bool tests, KeyR
 }  // namespace
 
 bool find_key_range(THD *thd, TABLE *table, List<Item> &conditions, bool tests, KeyRange *range) {
-  /* Constants are evaluated. Where that fails or warns, the server is to say so, as often as it
-     evaluates them, and not at all where it does not. */
+  /* This evaluates constants. The server must report errors and warnings of that itself, as often
+     as it evaluates them, or not at all if it does not. */
   Dummy_error_handler said;
   thd->push_internal_handler(&said);
   const bool found = find_range(thd, table, conditions, tests, range);
@@ -412,7 +413,7 @@ ha_rows rows_in(TABLE *table, const KeyRange &range) {
 }
 
 ha_rows rows_of(TABLE *table) {
-  /* What the handler has may be of the time when the table was opened. */
+  /* The handler's number may date from the opening of the table. */
   return table->file->info(HA_STATUS_VARIABLE | HA_STATUS_NO_LOCK) ? 0 : table->file->stats.records;
 }
 

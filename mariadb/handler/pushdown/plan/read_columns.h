@@ -9,16 +9,16 @@
 
 namespace peregrine {
 
-/* Stands in for the columns that the server would have read, until it is restored. */
+/* Replaces the server's set of columns to read, until it is restored. */
 class ReadColumns {
  public:
-  /* From here on no columns are read; true: no memory. */
+  /* Starts with an empty set; true: no memory. */
   bool begin(THD *thd, TABLE *table);
-  /* Those, too, that an expression, or each of a list, names. */
+  /* Adds the columns that an expression, or each of a list, names. */
   void add(Item *item);
   void add(List<Item> &list);
   void add(const Field *field) { bitmap_set_bit(&columns_, field->field_index); }
-  /* Leaves the table as the server had it. */
+  /* Restores the server's set. */
   void restore();
 
  private:

@@ -1,4 +1,4 @@
-//! The entries that aggregate, as the server calls them.
+//! The functions that aggregate, called as the server calls them.
 
 use std::ptr::null;
 
@@ -156,7 +156,7 @@ fn aggregates_as_the_server_asks_for_them() {
     assert_eq!(open.value(0).0, Code::Internal as i32, "no value");
     assert_eq!(open.value(6).0, Code::Internal as i32, "nothing asked");
 
-    // From behind id 1 up to before id 4.
+    // After id 1, up to before id 4.
     open.use_key(0, 0);
     let end = 4_u32.to_le_bytes();
     open.set_end(&end, 0);
@@ -164,7 +164,7 @@ fn aggregates_as_the_server_asks_for_them() {
     assert_eq!(open.aggregate(Some((&start, 0)), &asked), OK);
     assert_eq!(open.number(0), (0, 2, 2));
     assert_eq!(open.number(2), (0, 7, 1));
-    // The end is forgotten; the beginning is within.
+    // The end is forgotten; the start is inclusive.
     assert_eq!(open.aggregate(Some((&start, 1)), &asked), OK);
     assert_eq!(open.number(0), (0, 4, 4));
     let start = 9_u32.to_le_bytes();
@@ -173,7 +173,7 @@ fn aggregates_as_the_server_asks_for_them() {
     let (code, none) = open.value(3);
     assert_eq!((code, none[0], &none[5..8]), (END, 0xff, &[0, 0, 0][..]));
 
-    // A secondary key: NULL and a byte, three bytes of the amount.
+    // The image of a secondary key: a null byte, and three bytes of the amount.
     open.use_key(1, 0);
     let of_key = [ask(0, 0), ask(3, 0), ask(2, 1)];
     assert_eq!(open.can(&of_key), OK);

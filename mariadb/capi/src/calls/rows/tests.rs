@@ -1,4 +1,4 @@
-//! The entries that read rows, as the server calls them.
+//! The functions that read rows, called as the server calls them.
 
 use std::ptr::null;
 
@@ -11,7 +11,7 @@ const ALL: u64 = 0b111;
 const TWO: u64 = 0b11;
 
 impl Open {
-    /// The rows with these ids, each of which is wanted or not.
+    /// Reads the rows with these ids, each of which is wanted or not.
     fn multi_get(&self, ids: &[u32], columns: u64, wanted: &mut [u8]) -> (i32, Vec<Record>) {
         let keys: Vec<u8> = ids.iter().flat_map(|id| id.to_le_bytes()).collect();
         self.multi_get_keys(&keys, 4, columns, wanted)
@@ -29,7 +29,7 @@ impl Open {
             record: records.as_mut_ptr().cast(),
             columns: &columns,
         };
-        // SAFETY: keys, records and marks are as many as `wanted`.
+        // SAFETY: there are as many keys and records as bytes in `wanted`.
         let code = unsafe {
             peregrine_multi_get(
                 self.handle,
@@ -124,7 +124,7 @@ fn rows_read_together_are_those_read_one_by_one() {
         record: record.as_mut_ptr(),
         columns: &columns,
     };
-    // The whole of either key; of the second those of one amount: a byte for NULL, three of it.
+    // All rows in either key; and in the second key also those of one amount: a null byte and three value bytes.
     for (key, image) in [(0, None), (1, None), (1, Some([0_u8, 1, 0, 0]))] {
         open.use_key(key, 0);
         let same = u32::from(image.is_some());
@@ -160,7 +160,7 @@ fn rows_read_together_are_those_read_one_by_one() {
                 let mut together = vec![[0xee; 16]; most];
                 let target = target(&mut together[0]);
                 let mut rows = usize::MAX;
-                // SAFETY: there is room for so many records.
+                // SAFETY: the buffer holds that many records.
                 let code = unsafe {
                     let (handle, session) = (open.handle, open.session);
                     peregrine_next_rows(handle, session, target, 16, most, same, &mut rows)
@@ -174,7 +174,7 @@ fn rows_read_together_are_those_read_one_by_one() {
                 assert!((1..=most).contains(&rows));
             }
             let seen = |records: &[Record]| -> Vec<Record> {
-                // The bytes behind the last column and the unused null bits are nobody's.
+                // The bytes behind the last column and the unused null bits have no meaning.
                 let own = |record: &Record| {
                     let mut record = *record;
                     record[0] &= 3;

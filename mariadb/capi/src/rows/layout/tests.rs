@@ -1,4 +1,4 @@
-//! The server's keys and the engine's indexes, as the server calls them.
+//! The server's keys and the engine's indexes, through the functions that the server calls.
 
 use crate::c_types::{Code, TableDefinition, Target};
 use crate::calls::changes::peregrine_insert;
@@ -42,7 +42,7 @@ impl Open {
         assert_eq!(unsafe { peregrine_session_commit(self.session, 1) }, OK);
     }
 
-    /// What is in the way of a record.
+    /// Returns the key in which a record is a duplicate.
     fn key_in_the_way(&self, row: Record) -> u32 {
         // SAFETY: a record of the table.
         let code = unsafe { peregrine_insert(self.handle, self.session, row.as_ptr(), 0) };
