@@ -61,6 +61,43 @@ fn count_chunks(bytes: &[u8]) -> Result<u16> {
     })
 }
 
+/// The chunks of a definition, as the catalog has them one after another.
+struct Chunks {
+    table: TableId,
+    /// The number that the next chunk must have.
+    next: u16,
+    /// Whether no chunk was missing so far.
+    whole: bool,
+    bytes: Vec<u8>,
+}
+
+impl Chunks {
+    fn of(table: TableId) -> Chunks {
+        Chunks {
+            table,
+            next: 0,
+            whole: true,
+            bytes: Vec::new(),
+        }
+    }
+
+    fn add(&mut self, number: u16, bytes: &[u8]) {
+        self.whole &= number == self.next;
+        self.next = number.saturating_add(1);
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    fn definition(&self) -> Result<Definition> {
+        match self.whole {
+            true => Definition::decode(&self.bytes),
+            false => Err(Error::Internal(format!(
+                "catalog: a part of the definition of table {} is missing",
+                self.table
+            ))),
+        }
+    }
+}
+
 impl Catalog {
     /// A new, empty catalog.
     pub fn create(pool: &Arc<PoolWithThreads>) -> Result<Catalog> {
@@ -98,14 +135,14 @@ impl Catalog {
         damaged: &mut BTreeMap<TableId, Error>,
         found: &mut dyn FnMut(Definition) -> Result<()>,
     ) -> Result<()> {
-        let mut pending: Option<(u32, Vec<u8>)> = None;
-        let mut finish = |pending: Option<(u32, Vec<u8>)>| -> Result<()> {
-            let Some((table, bytes)) = pending else {
+        let mut pending: Option<Chunks> = None;
+        let mut finish = |pending: Option<Chunks>| -> Result<()> {
+            let Some(chunks) = pending else {
                 return Ok(());
             };
-            match Definition::decode(&bytes) {
+            match chunks.definition() {
                 Err(error @ Error::Internal(_)) => {
-                    damaged.insert(TableId(table), error);
+                    damaged.insert(chunks.table, error);
                 }
                 definition => found(definition?)?,
             }
@@ -117,21 +154,20 @@ impl Catalog {
         while more {
             for i in 0..image.count() {
                 image.key(i, &mut record_key);
-                let Some((table, chunk)) = record_key.split_first_chunk::<4>() else {
-                    return Err(Error::Internal("catalog: a key is too short".into()));
+                let &[a, b, c, d, e, f] = &record_key[..] else {
+                    return Err(Error::Internal(
+                        "catalog: a key has another length than six bytes".into(),
+                    ));
                 };
-                let table = u32::from_be_bytes(*table);
+                let table = TableId(u32::from_be_bytes([a, b, c, d]));
                 let Some(bytes) = live_payload(image.value(i))? else {
                     continue;
                 };
-                match &mut pending {
-                    Some((id, all)) if *id == table => all.extend_from_slice(bytes),
-                    _ if chunk != [0, 0] => {
-                        return Err(Error::Internal(format!(
-                            "catalog: the definition of table {table} has no beginning"
-                        )))
-                    }
-                    _ => finish(pending.replace((table, bytes.to_vec())))?,
+                if pending.as_ref().is_none_or(|chunks| chunks.table != table) {
+                    finish(pending.replace(Chunks::of(table)))?;
+                }
+                if let Some(chunks) = &mut pending {
+                    chunks.add(u16::from_be_bytes([e, f]), bytes);
                 }
             }
             more = self.tree.copy_next_leaf(&mut image)?;

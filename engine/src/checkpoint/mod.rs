@@ -142,6 +142,8 @@ struct State {
     /// Numbers of the newest checkpoint begun, and of the newest ended.
     begun: u64,
     ended: u64,
+    /// The number of the newest checkpoint that succeeded.
+    succeeded: u64,
     closing: bool,
     stats: CheckpointStats,
     /// The log's end when the last checkpoint began, and when that was.
@@ -183,6 +185,7 @@ impl Checkpointer {
                 wanted: 0,
                 begun: 0,
                 ended: 0,
+                succeeded: 0,
                 closing: false,
                 stats: CheckpointStats::default(),
                 log_end: log.end(),
@@ -231,9 +234,10 @@ impl Checkpointer {
             }
             self.shared.changed.wait(&mut state);
         }
+        // A later one may have failed since.
         match &state.stats.error {
-            None => Ok(()),
-            Some(error) => Err(error.clone()),
+            Some(error) if state.succeeded < mine => Err(error.clone()),
+            _ => Ok(()),
         }
     }
 
@@ -377,6 +381,7 @@ fn run(shared: &Shared, store: &Store, source: &dyn CheckpointSource) {
                 let read = now.reads.saturating_sub(reads);
                 state.meanwhile = ReplayWork::since(logged, read, now.dirty);
                 state.stats.completed += 1;
+                state.succeeded = state.begun;
                 state.stats.last = Some(report);
                 (state.stats.error, state.not_before) = (None, None);
             }

@@ -217,7 +217,10 @@ impl Log {
             (end, if is_first { 0 } else { now })
         } else {
             now = end;
-            found.last_mark
+            match found.last_mark {
+                (0, _) => (0, 0),
+                mark => mark,
+            }
         };
         segments.let_go_behind(now + group_commit::room_behind())?;
         let group = Arc::new(GroupCommit::new(

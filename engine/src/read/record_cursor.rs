@@ -539,6 +539,7 @@ impl RecordCursor {
             return Ok(false);
         };
         let value = image.value(at);
+        (self.uncommitted, self.outdated) = (false, false);
         if self.waits_for_writers {
             let (header, _) = Header::decode(value)?;
             self.maybe_uncommitted = header.txid().is_some_and(|writer| writer >= self.view.low);
@@ -559,7 +560,6 @@ impl RecordCursor {
                 |key| image.key(at, key),
             )?
         };
-        (self.uncommitted, self.outdated) = (false, false);
         let newest = self.view.is_newest();
         let put = match found {
             None if self.meets_uncommitted && newest => {

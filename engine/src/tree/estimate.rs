@@ -7,6 +7,9 @@ use crate::error::Result;
 use crate::knobs;
 use crate::node::Node;
 
+/// How often an estimate is tried while other threads change the tree's shape.
+const ATTEMPTS: usize = 4;
+
 /// The path of one descent.
 struct Path {
     /// For each inner level, from the root: the child's number, and the number of children.
@@ -31,6 +34,16 @@ impl Tree {
         if lo.unwrap_or(&[]).is_empty() && hi.is_none() {
             return self.estimate_records();
         }
+        for _ in 0..ATTEMPTS {
+            if let Some(records) = self.try_estimate(lo, hi)? {
+                return Ok(records);
+            }
+        }
+        self.estimate_records()
+    }
+
+    /// Estimates as [`Tree::estimate_range`]; `None` if other threads split or merged nodes of the two paths meanwhile.
+    fn try_estimate(&self, lo: Option<&[u8]>, hi: Option<&[u8]>) -> Result<Option<u64>> {
         let low = self.path(Route::Key(lo.unwrap_or(&[])))?;
         let high = match hi {
             Some(hi) => self.path(Route::Key(hi))?,
@@ -42,12 +55,12 @@ impl Tree {
         };
         let height = low.steps.len();
         if height != high.steps.len() {
-            // The root was split between the two descents: the later one's number will do.
-            return Ok(high.at as u64);
+            // The root was split between the two descents.
+            return Ok(None);
         }
         let fork = (0..height).find(|i| low.steps[*i].0 != high.steps[*i].0);
         let Some(fork) = fork else {
-            return Ok(high.at.saturating_sub(low.at) as u64);
+            return Ok(Some(high.at.saturating_sub(low.at) as u64));
         };
         // Beside each of the two paths, count by the path's own density; between the paths, by samples.
         let aside = |path: &Path, here: usize, count: fn((usize, usize)) -> usize| {
@@ -65,32 +78,43 @@ impl Tree {
         if first < last {
             let level = (height - fork) as u8;
             let key = lo.unwrap_or(&[]);
-            records += self.records_between(key, level, first, last)?;
+            match self.records_between(key, level, first, last)? {
+                Some(between) => records += between,
+                None => return Ok(None),
+            }
         }
-        Ok(records as u64)
+        Ok(Some(records as u64))
     }
 
     /// Estimates how many records lie below the children `first..last` of the node of `level` that takes the key.
     ///
-    /// It takes samples of the children. It is exact if the children are leaves and all of them are samples.
-    fn records_between(&self, key: &[u8], level: u8, first: usize, last: usize) -> Result<f64> {
+    /// It takes samples of the children. It is exact if the children are leaves and all of them are samples. `None` if
+    /// another thread split or merged the node meanwhile.
+    fn records_between(
+        &self,
+        key: &[u8],
+        level: u8,
+        first: usize,
+        last: usize,
+    ) -> Result<Option<f64>> {
         let count = last - first;
         let samples = count.min(knobs::density_samples());
         let mut sum = 0.0;
         for sample in 0..samples {
             let child = first + (2 * sample + 1) * count / (2 * samples);
             let guard: Option<SharedGuard<'_>> = self.latch_node(Route::Key(key), level)?;
-            let Some(guard) = guard else { break };
+            let Some(guard) = guard else {
+                return Ok(None);
+            };
             let node = guard.node();
             if child == 0 || child > node.count() {
-                // Another thread has split or merged the node meanwhile.
-                break;
+                return Ok(None);
             }
             let from = node.key(child - 1);
             drop(guard);
             sum += self.records_below(from, level - 1, 0.5)?;
         }
-        Ok(sum / samples as f64 * count as f64)
+        Ok(Some(sum / samples as f64 * count as f64))
     }
 
     /// Estimates the number of records from a few descents spread over the tree.

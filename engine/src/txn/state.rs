@@ -2,6 +2,7 @@
 
 use super::savepoint::Savepoint;
 use crate::error::Error;
+use crate::ids::Lsn;
 
 /// The phase of a transaction in two-phase commit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -15,7 +16,10 @@ pub(super) enum Phase {
     },
     /// The transaction was prepared, and is being rolled back; if the log knows of it, the log knows of the rollback,
     /// too.
-    RollingBack,
+    RollingBack {
+        /// The log position behind the rollback's record, if the log has one.
+        logged: Option<Lsn>,
+    },
 }
 
 /// Whether a transaction can go on.

@@ -29,8 +29,7 @@ impl PurgeThread {
     /// Wakes an idle purge thread after a transaction's end.
     pub fn ended(&self) {
         if self.idle.load(Ordering::Relaxed) && self.idle.swap(false, Ordering::AcqRel) {
-            // The mutex orders this call with the check for `stopping` in `pause`. If the thread has set `idle` but
-            // does not wait yet, the call is lost, and the thread sleeps for its whole pause.
+            // The mutex orders this call with the thread's look at `idle` in `pause`.
             let _stopping = self.stopping.lock();
             self.wake.notify_one();
         }
@@ -49,10 +48,12 @@ impl PurgeThread {
         }
     }
 
-    /// Sleeps; returns false when the thread must stop.
-    pub fn pause(&self, time: Duration) -> bool {
+    /// Sleeps, an idle thread not if a transaction has ended since `idle` was set. Returns false when the thread must
+    /// stop.
+    pub fn pause(&self, time: Duration, idle: bool) -> bool {
         let mut stopping = self.stopping.lock();
-        if !*stopping && !time.is_zero() {
+        let woken = idle && !self.idle.load(Ordering::Acquire);
+        if !*stopping && !woken && !time.is_zero() {
             self.wake.wait_for(&mut stopping, time);
         }
         !*stopping

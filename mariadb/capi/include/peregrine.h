@@ -453,7 +453,7 @@ PEREGRINE_CODE peregrine_use_key(peregrine_handle *handle, uint32_t key, uint32_
    those of the primary key, 0 otherwise. Prefixes, descending parts, floating-point numbers, and
    strings of the primary key with a collation are not given back: an entry has the sort key of such
    a string. */
-PEREGRINE_CODE peregrine_key_gives_back(peregrine_handle *handle, uint32_t key);
+int peregrine_key_gives_back(peregrine_handle *handle, uint32_t key);
 
 /* Decides from the columns of a key, written to the record of a target, what happens to an index
    entry. 0: the engine fetches its row; 1: it skips the entry; 2: the scan ends; 3: the statement

@@ -276,6 +276,11 @@ impl Session {
     /// Makes the commit visible to others; [`peregrine_session_commit`] follows, and also reports an error of this
     /// step.
     pub fn commit_ordered(&mut self) -> Outcome {
+        if let Err(refused) = self.undo_rest() {
+            // Nothing of it may become visible; the second half rolls it back.
+            self.refused = Some(refused);
+            return Ok(());
+        }
         let transaction = self.transaction()?;
         match transaction.commit_visibly() {
             // A prepared transaction stays prepared on an error, and the second half tries again.

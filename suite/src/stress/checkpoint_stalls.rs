@@ -6,7 +6,7 @@
 
 use std::fmt;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
@@ -147,7 +147,7 @@ impl fmt::Display for Outcome {
 
 /// The findings of a writer: the times of its transactions, and its pauses.
 struct Seen {
-    /// Transactions that saw a running checkpoint at their beginning or at their end.
+    /// Transactions during which a checkpoint ran.
     inside: Histogram<u64>,
     outside: Histogram<u64>,
     pauses: Vec<(Stretch, bool)>,
@@ -163,7 +163,8 @@ pub fn run(
     mut told: impl FnMut(&str),
 ) -> Result<Outcome> {
     let stop = AtomicBool::new(false);
-    let running = AtomicBool::new(false);
+    // Begins and ends of checkpoints.
+    let turns = AtomicU64::new(0);
     let mut writers = Vec::new();
     for number in 0..request.writers {
         writers.push(load.writer(u64::from(number))?);
@@ -174,11 +175,11 @@ pub fn run(
         let threads: Vec<_> = writers
             .into_iter()
             .map(|mut write| {
-                let (stop, running) = (&stop, &running);
-                scope.spawn(move || write_and_see(&mut write, request.limit, stop, running))
+                let (stop, turns) = (&stop, &turns);
+                scope.spawn(move || write_and_see(&mut write, request.limit, stop, turns))
             })
             .collect();
-        let checkpoints = checkpoints(load, request, &running, &mut told);
+        let checkpoints = checkpoints(load, request, &turns, &mut told);
         stop.store(true, Ordering::Relaxed);
         let seen: Result<Vec<Seen>> = threads
             .into_iter()
@@ -250,11 +251,16 @@ fn histogram() -> Result<Histogram<u64>> {
         .map_err(|error| SuiteError::Report(error.to_string()))
 }
 
+/// Returns whether a checkpoint ran at this count of their begins and ends.
+fn is_running(turns: u64) -> bool {
+    turns % 2 == 1
+}
+
 fn write_and_see(
     write: &mut dyn FnMut() -> Result<()>,
     limit: Duration,
     stop: &AtomicBool,
-    running: &AtomicBool,
+    turns: &AtomicU64,
 ) -> Result<Seen> {
     let mut seen = Seen {
         inside: histogram()?,
@@ -262,11 +268,12 @@ fn write_and_see(
         pauses: Vec::new(),
     };
     while !stop.load(Ordering::Relaxed) {
-        let before = running.load(Ordering::Relaxed);
+        let before = turns.load(Ordering::SeqCst);
         let begun = Instant::now();
         write()?;
         let took = Stretch::since(begun);
-        let met = before || running.load(Ordering::Relaxed);
+        // One that began and ended meanwhile counts, too.
+        let met = is_running(before) || turns.load(Ordering::SeqCst) != before;
         let times = if met {
             &mut seen.inside
         } else {
@@ -284,7 +291,7 @@ fn write_and_see(
 fn checkpoints(
     load: &dyn WriteLoad,
     request: &Request<'_>,
-    running: &AtomicBool,
+    turns: &AtomicU64,
     told: &mut dyn FnMut(&str),
 ) -> Result<Vec<Stretch>> {
     let until = Instant::now() + request.duration;
@@ -296,9 +303,9 @@ fn checkpoints(
             return Ok(all);
         }
         let begun = Instant::now();
-        running.store(true, Ordering::Relaxed);
+        turns.fetch_add(1, Ordering::SeqCst);
         load.checkpoint()?;
-        running.store(false, Ordering::Relaxed);
+        turns.fetch_add(1, Ordering::SeqCst);
         let stretch = Stretch::since(begun);
         told(&format!(
             "checkpoint {} took {:.2} s, {:.0} s left",
@@ -363,6 +370,18 @@ mod tests {
         assert!(outcome.pauses_inside.engine > 0, "{outcome}");
         assert!(!outcome.held(), "{outcome}");
         assert!(outcome.to_string().starts_with("NOT HELD"));
+    }
+
+    #[test]
+    fn a_checkpoint_that_begins_and_ends_within_a_transaction_counts() {
+        let (stop, turns) = (AtomicBool::new(false), AtomicU64::new(0));
+        let mut write = || {
+            turns.fetch_add(2, Ordering::SeqCst);
+            stop.store(true, Ordering::Relaxed);
+            Ok(())
+        };
+        let seen = write_and_see(&mut write, Duration::ZERO, &stop, &turns).expect("it runs");
+        assert_eq!((seen.inside.len(), seen.outside.len()), (1, 0));
     }
 
     #[test]

@@ -16,6 +16,43 @@ fn garble_definition(db: &Database, id: TableId) {
     db.tables.catalog.tree().rewrite(&key, garble).unwrap();
 }
 
+/// What is left of it could be decoded as another definition.
+#[test]
+fn a_definition_without_one_of_its_parts_is_damage_of_its_table_alone() {
+    for part in 0..3u16 {
+        let os = SimulatedOs::new(18);
+        let db = open(&os);
+        create(&db);
+        insert(&db, 0..3).commit().unwrap();
+        let long = TableSchema {
+            user: vec![7; 9_000],
+            ..schema()
+        };
+        let id = db.create_table("long", &long).unwrap().id();
+        let mut key = [0; 6];
+        key[..4].copy_from_slice(&id.0.to_be_bytes());
+        key[4..].copy_from_slice(&part.to_be_bytes());
+        {
+            let _inside = db.transactions().barrier().enter();
+            let remove = |old: Option<&[u8]>, _: &mut Vec<u8>| {
+                assert!(old.is_some());
+                (RecordEdit::Remove, ())
+            };
+            db.tables.catalog.tree().rewrite(&key, remove).unwrap();
+        }
+        db.checkpoint().unwrap();
+        drop(db);
+        let db = open(&os);
+        let mut damaged = BTreeMap::new();
+        let load = db.tables.catalog.load(&mut damaged, &mut |_| Ok(()));
+        load.unwrap();
+        // Without its last part it ends too soon, which its bytes tell.
+        assert_eq!(damaged.keys().collect::<Vec<_>>(), [&id], "part {part}");
+        assert_eq!(db.table_names(), ["t"]);
+        assert_eq!(count(&db), 3);
+    }
+}
+
 #[test]
 fn a_table_whose_definition_makes_no_sense_goes_where_the_log_drops_it() {
     let os = SimulatedOs::new(18);

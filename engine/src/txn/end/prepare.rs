@@ -139,19 +139,21 @@ impl TreeTransaction {
         matches!(self.phase, Phase::Prepared { .. })
     }
 
-    /// Logs the end of a prepared transaction before any of its changes are undone.
+    /// Logs the end of a prepared transaction before any of its changes are undone; a further try finds it logged.
     ///
     /// Returns the log position behind the record, if there is one.
     pub(super) fn log_rollback(&mut self, _inside: &BarrierGuard<'_>) -> Result<Option<Lsn>> {
-        let Phase::Prepared { logged } = self.phase else {
-            return Ok(None);
+        let logged = match self.phase {
+            Phase::Running => return Ok(None),
+            Phase::Prepared { logged } => logged,
+            Phase::RollingBack { logged } => return Ok(logged),
         };
         let mut at = None;
         if logged {
             let record = encode_owner(self.logged_as.unwrap_or(self.txid));
             at = Some(self.append_end(KIND_ROLLED_BACK, &[&record])?);
         }
-        self.phase = Phase::RollingBack;
+        self.phase = Phase::RollingBack { logged: at };
         Ok(at)
     }
 }

@@ -331,10 +331,12 @@ fn run(transactions: &Weak<TransactionManager>) {
                 knobs::purge_idle()
             }
         };
-        if pause == knobs::purge_idle() {
-            transactions.purge.idle.store(true, Ordering::Release);
+        let idle = pause == knobs::purge_idle();
+        // A transaction may have ended after the step looked and before `idle` was set: that takes one more step.
+        if idle && !transactions.purge.idle.swap(true, Ordering::AcqRel) {
+            continue;
         }
-        if !transactions.purge.pause(pause) {
+        if !transactions.purge.pause(pause, idle) {
             return;
         }
     }

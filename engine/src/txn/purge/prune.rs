@@ -23,7 +23,7 @@ use crate::sync::atomic::Ordering;
 use crate::sync::Moment;
 use crate::tree::Tree;
 use crate::txn::checkpoint_barrier::BarrierGuard;
-use crate::txn::purge::{go_on_past_damage, read_past_damage};
+use crate::txn::purge::{go_on_past_damage, is_damage, read_past_damage};
 use crate::txn::TransactionManager;
 use crate::undo::prune_chain::{Pruner, Visit};
 use crate::undo::pruning::Pace;
@@ -488,7 +488,7 @@ pub(crate) fn stream_to_prune(
 /// Damage is permanent, unlike some failed reads. So pruning leaves what it can't reach, and goes on with the rest.
 fn past_damage<T>(looked: Result<T>) -> Result<Option<T>> {
     match looked {
-        Err(Error::Corrupt { .. }) => Ok(None),
+        Err(error) if is_damage(&error) => Ok(None),
         looked => looked.map(Some),
     }
 }

@@ -88,7 +88,7 @@ impl World {
                 Aggregate::Min(column),
                 Aggregate::Max(column),
             ] {
-                let can = Aggregate::are_possible(&table, index, &[], &[aggregate]);
+                let can = Aggregate::are_possible(table, index, &[], &[aggregate]);
                 assert_eq!(
                     can,
                     is_possible(table, schema, index, aggregate),
@@ -109,7 +109,7 @@ impl World {
         for limit in &limits {
             let column = self.rng.random_range(0..schema.columns.len());
             let condition = condition(&mut self.rng, column, &limit[column]);
-            let can = Aggregate::are_possible(&table, index, &[condition], &[]);
+            let can = Aggregate::are_possible(table, index, &[condition], &[]);
             let ordered = Aggregate::Min(column);
             let simple = !matches!(condition, Condition::Compare(..));
             let decided = is_possible(table, schema, index, ordered)
@@ -131,7 +131,7 @@ impl World {
             );
         }
         let column = self.rng.random_range(0..schema.columns.len());
-        let can = Group::is_possible(&table, index, column);
+        let can = Group::is_possible(table, index, column);
         let ordered = Aggregate::Min(column);
         assert_eq!(can, is_possible(table, schema, index, ordered));
         let groups = txn.aggregate_groups(table, &range, &conditions, column, &asked);

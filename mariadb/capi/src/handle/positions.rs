@@ -86,7 +86,11 @@ impl Handle {
                 skip_locked: reading.skip_locked,
                 index_only: false,
             };
-            self.positioned = Some((purpose, Cursor::new(&self.table, 0, options)));
+            let mut cursor = Cursor::new(&self.table, 0, options);
+            if reading.newest {
+                cursor.read_newest();
+            }
+            self.positioned = Some((purpose, cursor));
         }
         let Some((_, cursor)) = &mut self.positioned else {
             return Ok(false);
