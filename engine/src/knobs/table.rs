@@ -95,8 +95,8 @@ knobs! {
     provider_all_in_use: Duration = 1_000, microseconds, 100 => 1_000;
     /// After a failed write the provider of free frames lets this long pass.
     provider_rest: Duration = 200_000, microseconds, 1_000 => 200_000;
-    /// With fewer heads in a node than this a search looks at all; with more it halves them first.
-    heads_to_halve: usize = 32, heads, 16 => 128;
+    /// In a node with this many heads or more a search interpolates first; with fewer it only halves.
+    heads_to_interpolate: usize = 32, heads, 16 => 128;
     /// Parts of the table of zone maps of leaves that have left memory, each with a mutex.
     evicted_zone_map_shards: usize = 64, shards, 1 => 64;
     /// Entries of that table for each frame of the pool, some 130 bytes each: so many times more leaves than
@@ -232,6 +232,9 @@ knobs! {
 
     /// In how many places the density of a tree, or of a part of it, is looked at.
     density_samples: usize = 5, places, 1 => 5;
+    /// How often a range is estimated anew while other threads split or merge nodes of its two paths; after that the
+    /// whole tree is estimated.
+    estimate_attempts: usize = 4, attempts, 1 => 8;
     /// Freezing a full leaf must free this much to stand in for a split; else the leaf would be frozen again
     /// and again for a few bytes each time.
     frozen_enough: usize = 64, bytes, 1 => 1024;

@@ -28,7 +28,7 @@ pub(crate) trait Heads {
 #[inline(always)]
 pub(crate) fn first_not_below(n: usize, head: u32, heads: &impl Heads) -> usize {
     let (mut base, mut len) = (0, n);
-    if n >= knobs::heads_to_halve() {
+    if n >= knobs::heads_to_interpolate() {
         let (least, most) = (heads.at(0), heads.at(n - 1));
         if head <= least {
             return 0;

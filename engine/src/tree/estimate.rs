@@ -7,9 +7,6 @@ use crate::error::Result;
 use crate::knobs;
 use crate::node::Node;
 
-/// How often an estimate is tried while other threads change the tree's shape.
-const ATTEMPTS: usize = 4;
-
 /// The path of one descent.
 struct Path {
     /// For each inner level, from the root: the child's number, and the number of children.
@@ -34,7 +31,7 @@ impl Tree {
         if lo.unwrap_or(&[]).is_empty() && hi.is_none() {
             return self.estimate_records();
         }
-        for _ in 0..ATTEMPTS {
+        for _ in 0..knobs::estimate_attempts() {
             if let Some(records) = self.try_estimate(lo, hi)? {
                 return Ok(records);
             }
