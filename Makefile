@@ -68,7 +68,7 @@ lint: ## formats and lints of Rust, its documentation, C++ and shell
 	cargo fmt --all --check
 	cargo clippy --workspace --exclude peregrine-loom --all-targets -- -D warnings
 	cargo clippy -p peregrine-loom --lib --test models --test planted -- -D warnings
-	cargo clippy -p peregrine -p peregrine-command --features broken,shaken --all-targets -- -D warnings
+	cargo clippy -p peregrine -p peregrine-suite -p peregrine-command --features broken,shaken --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc -q --workspace --exclude peregrine-loom --no-deps --document-private-items
 	@setup/check-style
 
@@ -110,8 +110,9 @@ schedules: ## the whole engine in orders of threads that a seed decides, knobs d
 	cargo build -q -p peregrine-command --features shaken,broken
 	target/debug/peregrine bench schedules $(OPTIONS)
 
-# From a fresh seed each time; the line tells it.
+# From a fresh seed each time; the line tells it. First the tests of the model that judges.
 orders:
+	cargo test -q -p peregrine-suite --lib --features shaken,broken schedules
 	@$(MAKE) schedules OPTIONS="--duration 180 --schedules 1000000000"
 
 # Servers with the shaken plug-in, from a fresh seed: many short lives, each with other knobs.

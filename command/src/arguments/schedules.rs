@@ -19,6 +19,9 @@ pub struct SchedulesArguments {
     /// Schedules with the same knobs.
     #[arg(long, value_name = "NUMBER", default_value_t = 40)]
     pub in_process: u64,
+    /// Goes on with this process of the seed: an interrupted run prints its number.
+    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    pub first_process: u64,
     /// Processes at the same time [default: one per core].
     #[arg(long)]
     pub processes: Option<u32>,

@@ -32,6 +32,8 @@ pub struct Request {
     pub duration: Duration,
     /// Schedules of one process.
     pub in_process: u64,
+    /// The number of the first process: a run goes on where an earlier one with the same seed was interrupted.
+    pub first_process: u64,
     /// The number of processes at a time.
     pub processes: u32,
     /// Whether to stop at the first failure.
@@ -57,6 +59,8 @@ pub struct Outcome {
     pub failed: u64,
     /// The first failures, with the command that repeats each.
     pub failures: Vec<String>,
+    /// The number of the first process that did not begin.
+    pub next_process: u64,
     /// The elapsed time.
     pub took: Duration,
 }
@@ -95,10 +99,11 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// Plays schedules in processes of this program, until there are as many as asked for or the time is over.
+/// Plays schedules in processes of this program, until there are as many as asked for, the time is over, or the user
+/// interrupts the run.
 ///
 /// # Errors
-/// [`SuiteError::Io`] when no process can be started; [`SuiteError::Interrupted`] when the user stops the run.
+/// [`SuiteError::Io`] when no process can be started.
 pub fn run(request: &Request, mut told: impl FnMut(&str)) -> Result<Outcome> {
     interrupt::flag();
     let begun = Instant::now();
@@ -106,7 +111,7 @@ pub fn run(request: &Request, mut told: impl FnMut(&str)) -> Result<Outcome> {
         seed: request.seed,
         ..Outcome::default()
     });
-    let next = AtomicU64::new(0);
+    let next = AtomicU64::new(request.first_process);
     let is_over = || {
         let all = all.lock();
         interrupt::requested()
@@ -145,10 +150,8 @@ pub fn run(request: &Request, mut told: impl FnMut(&str)) -> Result<Outcome> {
             outcome.unwrap_or_else(|_| Err(SuiteError::Workload("a worker panicked".into())))
         })
     })?;
-    if interrupt::requested() {
-        return Err(SuiteError::Interrupted);
-    }
     let mut outcome = all.into_inner();
+    outcome.next_process = next.load(Ordering::Relaxed);
     outcome.took = begun.elapsed();
     Ok(outcome)
 }

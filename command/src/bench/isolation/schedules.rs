@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use peregrine_suite::error::{Result, SuiteError};
+use peregrine_suite::error::Result;
 use peregrine_suite::runner::interrupt;
 use peregrine_suite::schedules::work::{here, run as run_all, stay_on, Request};
 
@@ -19,18 +19,24 @@ pub fn run(arguments: &SchedulesArguments) -> Result<ExitCode> {
         schedules: arguments.schedules,
         duration: std::time::Duration::from_secs_f64(arguments.duration),
         in_process: arguments.in_process,
+        first_process: arguments.first_process,
         processes: arguments
             .processes
             .unwrap_or(u32::try_from(cores).unwrap_or(1)),
         stop_when_found: arguments.stop_when_found,
     };
-    let outcome = match run_all(&request, |line| eprintln!("{line}")) {
-        Err(SuiteError::Interrupted) => return Ok(ExitCode::from(interrupt::EXIT_STATUS)),
-        other => other?,
-    };
+    let outcome = run_all(&request, |line| eprintln!("{line}"))?;
     println!("{outcome}");
     for failure in &outcome.failures {
         println!("  {failure}");
+    }
+    if interrupt::requested() {
+        let next = outcome.next_process;
+        println!(
+            "interrupted; the rest: --seed {} --first-process {next}",
+            outcome.seed
+        );
+        return Ok(ExitCode::from(interrupt::EXIT_STATUS));
     }
     Ok(match outcome.held() {
         true => ExitCode::SUCCESS,

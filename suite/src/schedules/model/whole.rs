@@ -99,8 +99,8 @@ mod tests {
     use super::super::ledger::Rows;
     use super::super::links::Link;
     use super::super::reading::as_read;
-    use super::super::tables::account;
     use super::*;
+    use crate::schedules::tables::account;
 
     #[test]
     fn a_transaction_is_there_in_all_tables_or_in_none() {
