@@ -29,7 +29,7 @@ impl Transaction {
             return Ok(0);
         };
         // A transaction that can't commit needs none of its redo in the log.
-        let ends = self.tree_txn.doomed_by().is_some();
+        let ends = self.tree_txn.must_roll_back().is_some();
         if used.state.is_logged() && !ends && !self.tree_txn.redo().is_empty() {
             let transactions = self.shared.transactions.clone();
             let inside = transactions.barrier().enter();

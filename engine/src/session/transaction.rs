@@ -319,7 +319,7 @@ impl Transaction {
     ///
     /// The error is that of an earlier operation. `None`: there was no such error.
     pub fn must_roll_back(&self) -> Option<&Error> {
-        self.tree_txn.doomed_by()
+        self.tree_txn.must_roll_back()
     }
 
     /// Inserts deferred entries, so that the transaction can be committed or prepared.

@@ -1,7 +1,7 @@
 //! Whether a transaction can go on.
 
 use super::checkpoint_barrier::BarrierGuard;
-use super::state::Standing;
+use super::state::State;
 use super::TreeTransaction;
 use crate::error::{Error, Result};
 use crate::ids::TreeId;
@@ -10,26 +10,26 @@ use crate::planted::{is_planted, PlantedFault};
 impl TreeTransaction {
     /// Returns an error unless the transaction can be added to and committed.
     ///
-    /// Each of its changes must be complete or undone, and no conflict may have doomed it.
+    /// Each of its changes must be complete or undone, and it must not be one that can only be rolled back.
     ///
     /// # Errors
     /// [`Error::Invalid`]: a rollback to a savepoint has failed. [`Error::Deadlock`], [`Error::WriteConflict`] and
     /// [`Error::LogLimit`], from the first one on.
     #[inline]
     pub fn check_whole(&self) -> Result<()> {
-        match &self.standing {
-            Standing::Whole => Ok(()),
-            Standing::HalfUndone(_) if is_planted(PlantedFault::ForgetHalfUndone) => Ok(()),
-            Standing::HalfUndone(_) => Err(half_undone()),
-            Standing::Doomed(error) => Err(error.clone()),
+        match &self.state {
+            State::Active | State::Prepared { .. } => Ok(()),
+            State::HalfUndone(_) if is_planted(PlantedFault::ForgetHalfUndone) => Ok(()),
+            State::HalfUndone(_) | State::RollingBack { .. } => Err(half_undone()),
+            State::MustRollBack(error) => Err(error.clone()),
         }
     }
 
     /// The error because of which the transaction can only be rolled back, if there was one.
-    pub fn doomed_by(&self) -> Option<&Error> {
-        match &self.standing {
-            Standing::Doomed(error) => Some(error),
-            Standing::Whole | Standing::HalfUndone(_) => None,
+    pub fn must_roll_back(&self) -> Option<&Error> {
+        match &self.state {
+            State::MustRollBack(error) => Some(error),
+            _ => None,
         }
     }
 
@@ -67,8 +67,9 @@ impl TreeTransaction {
     /// Otherwise a caller that ignores the error could commit the rest of the transaction's work.
     #[cold]
     pub(super) fn doom(&mut self, error: Error) -> Error {
-        if !is_planted(PlantedFault::DoomedGoesOn) {
-            self.standing = Standing::Doomed(error.clone());
+        // A prepared transaction stays prepared, whatever its commit meets.
+        if !self.is_prepared() && !is_planted(PlantedFault::DoomedGoesOn) {
+            self.state = State::MustRollBack(error.clone());
         }
         error
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::redo::RedoBuffer;
 use super::savepoint::{Returns, Savepoint};
-use super::state::{Phase, Standing};
+use super::state::State;
 use super::transaction_manager::TransactionManager;
 use crate::broken::IsolationFault;
 use crate::error::{Error, Result};
@@ -119,10 +119,9 @@ pub struct TreeTransaction {
     pub(super) redo_parts: u64,
     /// The number under which the log already has all of it: see [`TreeTransaction::stand_as`].
     pub(super) logged_as: Option<TxId>,
-    pub(super) phase: Phase,
+    pub(super) state: State,
     /// Log space reserved for the record of the end, if it is prepared.
     pub(super) decision: Option<Promised>,
-    pub(super) standing: Standing,
     pub(super) generation: u64,
     pub(super) lock_wait_timeout: Duration,
     /// The holders of ranges that were in the way of the last write or lock.
@@ -178,9 +177,8 @@ impl TreeTransaction {
             redo: RedoBuffer::default(),
             redo_parts: 0,
             logged_as: None,
-            phase: Phase::Running,
+            state: State::Active,
             decision: None,
-            standing: Standing::Whole,
             generation,
             lock_wait_timeout,
             blocked_by: Holders::new(),
@@ -517,9 +515,8 @@ impl TreeTransaction {
         self.redo.clear();
         self.redo_parts = 0;
         self.logged_as = None;
-        self.phase = Phase::Running;
+        self.state = State::Active;
         self.decision = None;
-        self.standing = Standing::Whole;
         self.generation = self.slot.next_generation();
     }
 }

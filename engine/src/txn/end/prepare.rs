@@ -22,7 +22,7 @@ use crate::settings::Durability;
 use crate::sync::atomic::Ordering;
 use crate::txn::checkpoint_barrier::BarrierGuard;
 use crate::txn::redo::encode_owner;
-use crate::txn::state::Phase;
+use crate::txn::state::State;
 use crate::txn::xid::{PreparedRecord, Xid, KIND_PREPARED, KIND_ROLLED_BACK};
 use crate::txn::TreeTransaction;
 
@@ -43,7 +43,7 @@ impl TreeTransaction {
         replaces: Option<TxId>,
         durability: Durability,
     ) -> Result<()> {
-        if self.phase != Phase::Running {
+        if self.is_prepared() {
             return Err(Error::Invalid("the transaction is prepared already".into()));
         }
         self.check_whole()?;
@@ -126,7 +126,7 @@ impl TreeTransaction {
     }
 
     fn become_prepared(&mut self, logged: bool) {
-        self.phase = Phase::Prepared { logged };
+        self.state = State::Prepared { logged };
         if let Some(running) = &self.running {
             running.monitoring.prepared.store(true, Ordering::Relaxed);
         }
@@ -136,24 +136,24 @@ impl TreeTransaction {
 
     /// Returns whether it is prepared, and is neither committed nor being rolled back.
     pub fn is_prepared(&self) -> bool {
-        matches!(self.phase, Phase::Prepared { .. })
+        matches!(self.state, State::Prepared { .. })
     }
 
     /// Logs the end of a prepared transaction before any of its changes are undone; a further try finds it logged.
     ///
     /// Returns the log position behind the record, if there is one.
     pub(super) fn log_rollback(&mut self, _inside: &BarrierGuard<'_>) -> Result<Option<Lsn>> {
-        let logged = match self.phase {
-            Phase::Running => return Ok(None),
-            Phase::Prepared { logged } => logged,
-            Phase::RollingBack { logged } => return Ok(logged),
+        let logged = match self.state {
+            State::Prepared { logged } => logged,
+            State::RollingBack { logged } => return Ok(logged),
+            State::Active | State::HalfUndone(_) | State::MustRollBack(_) => return Ok(None),
         };
         let mut at = None;
         if logged {
             let record = encode_owner(self.logged_as.unwrap_or(self.txid));
             at = Some(self.append_end(KIND_ROLLED_BACK, &[&record])?);
         }
-        self.phase = Phase::RollingBack { logged: at };
+        self.state = State::RollingBack { logged: at };
         Ok(at)
     }
 }

@@ -14,7 +14,7 @@ use crate::sync::atomic::Ordering;
 use crate::txn::abandoned::Unfinished;
 use crate::txn::savepoint::Savepoint;
 use crate::txn::standing::half_undone;
-use crate::txn::state::{Phase, Standing};
+use crate::txn::state::State;
 use crate::txn::transaction_manager::{Replayed, UndoOwner};
 use crate::txn::{TransactionManager, TreeTransaction};
 use crate::undo::record::{ChainWalk, Kind, UndoCopy, UndoRecord};
@@ -43,7 +43,7 @@ impl TreeTransaction {
     /// or be rolled back. [`Error::Deadlock`] and [`Error::WriteConflict`], from the first one on: it can only be
     /// rolled back, and nothing is undone.
     pub fn rollback_to(&mut self, savepoint: &Savepoint) -> Result<()> {
-        if let Some(error) = self.doomed_by() {
+        if let Some(error) = self.must_roll_back() {
             return Err(error.clone());
         }
         let work = self.undo_records;
@@ -90,7 +90,10 @@ impl TreeTransaction {
     }
 
     fn go_back(&mut self, savepoint: &Savepoint) -> Result<()> {
-        if self.phase != Phase::Running {
+        if matches!(
+            self.state,
+            State::Prepared { .. } | State::RollingBack { .. }
+        ) {
             return Err(Error::Invalid(
                 "a prepared transaction can only be committed or rolled back".into(),
             ));
@@ -109,10 +112,10 @@ impl TreeTransaction {
                 "the savepoint is gone: the transaction went back to an earlier one".into(),
             ));
         }
-        let begun = match &self.standing {
-            Standing::HalfUndone(begun) => Some(begun.clone()),
-            // Only a full rollback follows, so what the log gets until then does not count.
-            Standing::Whole | Standing::Doomed(_) => None,
+        let begun = match &self.state {
+            State::HalfUndone(begun) => Some(begun.clone()),
+            // After an error for which it must be rolled back, what the log gets until then does not count.
+            _ => None,
         };
         if let Some(begun) = begun.filter(|_| !is_planted(PlantedFault::ForgetHalfUndone)) {
             if savepoint.undo_records > begun.undo_records {
@@ -133,10 +136,10 @@ impl TreeTransaction {
             true => savepoint.redo_len > self.redo.len(),
         };
         let undone = self.undo_to(savepoint.undo, Extent::Part { logged }, usize::MAX);
-        if self.doomed_by().is_none() {
-            self.standing = match undone {
-                Ok(_) => Standing::Whole,
-                Err(_) => Standing::HalfUndone(savepoint.clone()),
+        if self.must_roll_back().is_none() {
+            self.state = match undone {
+                Ok(_) => State::Active,
+                Err(_) => State::HalfUndone(savepoint.clone()),
             };
         }
         undone?;
@@ -168,13 +171,13 @@ impl TreeTransaction {
     /// # Errors
     /// As [`TreeTransaction::rollback`].
     pub(super) fn rollback_some(&mut self, most: usize) -> Result<bool> {
-        let logged = match self.phase {
-            Phase::Running => None,
-            _ => {
+        let logged = match self.state {
+            State::Prepared { .. } | State::RollingBack { .. } => {
                 let transactions = self.transactions.clone();
                 let inside = transactions.barrier().enter();
                 self.log_rollback(&inside)?
             }
+            State::Active | State::HalfUndone(_) | State::MustRollBack(_) => None,
         };
         if self.txid.0 != 0 {
             if let Some(running) = &self.running {
