@@ -31,8 +31,8 @@ pub use guard::{ExclusiveGuard, PinnedPage, SharedGuard};
 pub use with_threads::{PoolStats, PoolWithThreads};
 
 pub(crate) use self::buffer_pool::BufferPool;
-pub(crate) use frames::FrameState;
-pub(crate) use optimistic::LeafRead;
+pub(crate) use frames::{FrameState, Frames};
+pub(crate) use optimistic::{LeafRead, OptimisticNode};
 pub(crate) use residency::{mismatch, ChildPlace, ScanExtent};
 pub(crate) use swip::{child, resident, Child};
 

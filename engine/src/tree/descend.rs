@@ -1,12 +1,15 @@
 //! The descent from the root to a node: it takes no latch on the way, and one at the end.
 
 use crate::buffer;
-use crate::buffer::{Child, ChildPlace, Latched, LeafRead, ScanExtent};
+use crate::buffer::{
+    Child, ChildPlace, FrameState, Frames, Latched, LeafRead, OptimisticNode, ScanExtent,
+};
 use crate::error::{Error, Result};
-use crate::ids::{FrameId, PageId};
+use crate::ids::{FrameId, LatchVersion, PageId};
 use crate::knobs;
 use crate::node::{LeafLayoutHint, SearchKey, ValueCopy};
 
+use super::root::RootSeen;
 use super::Tree;
 use crate::planted::{is_planted, PlantedFault};
 use crate::sync::atomic::Ordering;
@@ -101,6 +104,124 @@ impl Brought {
     }
 }
 
+/// A node on a descent, read without a latch: what was read counts only while its version holds.
+struct Visit<'a> {
+    frame: FrameId,
+    state: &'a FrameState,
+    version: LatchVersion,
+    node: OptimisticNode<'a>,
+    level: u8,
+    /// The share of the node's records that most likely come before the key, by its parent, in 65,536ths.
+    before: Option<usize>,
+}
+
+/// The way from a node to its child on a route.
+enum Step {
+    /// The child is in memory, and is the node visited now.
+    Down,
+    /// The child is of the level at which the descent ends; it is not visited.
+    Found(ChildPlace, FrameId),
+    /// The child is not in memory.
+    NotResident(ChildPlace, u64),
+    /// A node was changing, so what was read of it does not count.
+    Changed,
+}
+
+impl<'a> Visit<'a> {
+    /// Visits the root.
+    #[inline(always)]
+    fn root(frames: &'a Frames, root: &RootSeen<'a>) -> Visit<'a> {
+        let node = frames.optimistic(root.frame);
+        Visit {
+            frame: root.frame,
+            state: root.state,
+            version: root.version,
+            level: node.level(),
+            node,
+            before: None,
+        }
+    }
+
+    /// Returns whether nothing has changed the node since it was visited.
+    #[inline(always)]
+    fn holds(&self) -> bool {
+        self.state.latch.still(self.version)
+    }
+
+    /// Goes to the child on the route, but not to a node of level `end`.
+    ///
+    /// Of a leaf it prefetches what a search in it reads first.
+    #[inline(always)]
+    fn step(
+        &mut self,
+        frames: &'a Frames,
+        route: Route<'_>,
+        key: SearchKey<'_>,
+        end: Option<u8>,
+    ) -> Step {
+        let seen = match route {
+            Route::Key(_) | Route::InMemory(..) | Route::Forward(..) => {
+                self.node.child_for(key, self.before)
+            }
+            Route::Below(_) | Route::Backward(..) => self.node.child_below(key),
+            Route::Last => self.node.last_child(),
+        };
+        // Only a search for a record uses it.
+        if let Route::InMemory(..) = route {
+            self.before = self.node.part_within(&seen);
+        }
+        let place = ChildPlace {
+            parent: self.frame,
+            version: self.version,
+            at: seen.at,
+        };
+        let child = match buffer::child(seen.word) {
+            Child::Frame(child) => child,
+            Child::Page(id) => {
+                return match self.holds() {
+                    true => Step::NotResident(place, id),
+                    false => Step::Changed,
+                }
+            }
+        };
+        if self.level == 1 {
+            match (route, self.before) {
+                // The record itself is wanted, so its bytes are prefetched, too.
+                (Route::InMemory(_, shape), Some(before)) => {
+                    frames.prefetch_record(child, before, shape);
+                }
+                _ => frames.prefetch(child),
+            }
+        }
+        let below = self.level.checked_sub(1);
+        if below == end {
+            return match self.holds() {
+                true => Step::Found(place, child),
+                false => Step::Changed,
+            };
+        }
+        let state = frames.state(child);
+        let version = state.latch.optimistic();
+        // The parent still refers to the child: so the child's version is of the right page.
+        if !self.holds() {
+            return Step::Changed;
+        }
+        state.note_use();
+        self.frame = child;
+        self.state = state;
+        self.version = version;
+        self.node = frames.optimistic(child);
+        match below {
+            Some(level) if self.node.level() == level => {
+                self.level = level;
+                Step::Down
+            }
+            // The level read is torn, or the page is being changed.
+            _ => Step::Changed,
+        }
+    }
+}
+
 impl Tree {
     /// Finds the node of `level` on the route, and loads the missing nodes on the way.
     #[inline]
@@ -109,104 +230,64 @@ impl Tree {
         let key = SearchKey::new(route.key());
         let mut brought = Brought::default();
         'restart: loop {
-            let root = self.seen_root()?;
-            let (mut frame, mut state, mut version) = (root.frame, root.state, root.version);
-            let mut node = frames.optimistic(frame);
-            let mut node_level = node.level();
-            let height = node_level;
-            if node_level <= level {
-                if !state.latch.still(version) {
+            let mut visit = Visit::root(frames, &self.seen_root()?);
+            let height = visit.level;
+            if height <= level {
+                if !visit.holds() {
                     continue 'restart;
                 }
-                return Ok(if node_level == level {
-                    Located::Root { frame }
+                return Ok(if height == level {
+                    Located::Root { frame: visit.frame }
                 } else {
                     Located::Nowhere
                 });
             }
             loop {
-                let seen = match route {
-                    Route::Key(_) | Route::InMemory(..) | Route::Forward(..) => {
-                        node.child_for(key, None)
-                    }
-                    Route::Below(_) | Route::Backward(..) => node.child_below(key),
-                    Route::Last => node.last_child(),
-                };
-                if let (Child::Frame(child), 1) = (buffer::child(seen.word), node_level) {
-                    // If the record itself is wanted, prefetch its bytes, too.
-                    let record = match route {
-                        Route::InMemory(_, shape) => {
-                            node.part_within(&seen).map(|before| (before, shape))
-                        }
-                        _ => None,
-                    };
-                    match record {
-                        Some((before, shape)) => frames.prefetch_record(child, before, shape),
-                        None => frames.prefetch(child),
-                    }
-                }
-                if !state.latch.still(version) {
-                    continue 'restart;
-                }
-                let place = ChildPlace {
-                    parent: frame,
-                    version,
-                    at: seen.at,
-                };
-                // The version holds: all that was read is of one state of the node.
-                match buffer::child(seen.word) {
-                    Child::Page(id) if node_level == 1 && matches!(route, Route::InMemory(..)) => {
+                match visit.step(frames, route, key, Some(level)) {
+                    Step::Down => {}
+                    Step::Found(place, frame) => return Ok(Located::Child { place, frame }),
+                    Step::NotResident(place, id)
+                        if visit.level == 1 && matches!(route, Route::InMemory(..)) =>
+                    {
                         return Ok(Located::NotResident { place, id });
                     }
-                    Child::Page(id) => {
-                        let leaf = usize::from(!matches!(route, Route::InMemory(..)));
-                        let way = usize::from(height - level) + leaf;
-                        if brought.is_in_vain(way) && !self.pool.is_brought(id) {
-                            self.pool.make_free(way, &mut brought.waits_left)?;
-                            brought.nodes = 0;
-                            continue 'restart;
-                        }
-                        brought.nodes += 1;
-                        let extent = route
-                            .extent()
-                            .filter(|_| node_level == 1 && !brought.has_made_free());
-                        if let Some(extent) = extent {
-                            let forward = matches!(route, Route::Forward(..));
-                            self.pool.read_ahead(place, id, extent, forward);
-                        }
-                        let passing = extent.is_some_and(ScanExtent::is_long);
-                        let made = self.pool.make_resident(place, id, passing);
-                        made.inspect_err(|error| self.note_contradiction(id, error))?;
+                    Step::NotResident(place, id) => {
+                        let way = usize::from(height - level)
+                            + usize::from(!matches!(route, Route::InMemory(..)));
+                        self.load(route, way, visit.level, (place, id), &mut brought)?;
                         continue 'restart;
                     }
-                    Child::Frame(child) if node_level == level + 1 => {
-                        return Ok(Located::Child {
-                            place,
-                            frame: child,
-                        });
-                    }
-                    Child::Frame(child) => {
-                        let child_state = frames.state(child);
-                        let child_version = child_state.latch.optimistic();
-                        // The parent still refers to the child: so the child's version is of the right page.
-                        if !state.latch.still(version) {
-                            continue 'restart;
-                        }
-                        child_state.note_use();
-                        frame = child;
-                        state = child_state;
-                        version = child_version;
-                        node = frames.optimistic(frame);
-                        let below = node.level();
-                        if below.checked_add(1) != Some(node_level) {
-                            // The level read is torn, or the page is being changed.
-                            continue 'restart;
-                        }
-                        node_level = below;
-                    }
+                    Step::Changed => continue 'restart,
                 }
             }
         }
+    }
+
+    /// Loads a node on a route whose path has `way` nodes, or makes frames free for all of them.
+    fn load(
+        &self,
+        route: Route<'_>,
+        way: usize,
+        parent_level: u8,
+        (place, id): (ChildPlace, u64),
+        brought: &mut Brought,
+    ) -> Result<()> {
+        if brought.is_in_vain(way) && !self.pool.is_brought(id) {
+            self.pool.make_free(way, &mut brought.waits_left)?;
+            brought.nodes = 0;
+            return Ok(());
+        }
+        brought.nodes += 1;
+        let extent = route
+            .extent()
+            .filter(|_| parent_level == 1 && !brought.has_made_free());
+        if let Some(extent) = extent {
+            let forward = matches!(route, Route::Forward(..));
+            self.pool.read_ahead(place, id, extent, forward);
+        }
+        let passing = extent.is_some_and(ScanExtent::is_long);
+        let made = self.pool.make_resident(place, id, passing);
+        made.inspect_err(|error| self.note_contradiction(id, error))
     }
 
     /// Notes that parent and child contradict each other, if a child was refused for this.
@@ -229,41 +310,16 @@ impl Tree {
         shape: &mut LeafLayoutHint,
     ) -> Option<LeafRead> {
         let frames = &self.pool.frames;
-        let key = SearchKey::new(key);
-        let root = self.root_in_memory()?;
-        let (mut state, mut version) = (root.state, root.version);
-        let mut node = frames.optimistic(root.frame);
-        let mut level = node.level();
-        let mut before = None;
-        while level > 0 {
-            let seen = node.child_for(key, before);
-            let Child::Frame(child) = buffer::child(seen.word) else {
+        let search = SearchKey::new(key);
+        let mut visit = Visit::root(frames, &self.root_in_memory()?);
+        while visit.level > 0 {
+            let Step::Down = visit.step(frames, Route::InMemory(key, shape), search, None) else {
                 return None;
             };
-            before = node.part_within(&seen);
-            if level == 1 {
-                match before {
-                    Some(before) => frames.prefetch_record(child, before, shape),
-                    None => frames.prefetch(child),
-                }
-            }
-            let child_state = frames.state(child);
-            let child_version = child_state.latch.optimistic();
-            // The parent still refers to the child: so the child's version is of the right page.
-            if !state.latch.still(version) {
-                return None;
-            }
-            child_state.note_use();
-            (state, version) = (child_state, child_version);
-            node = frames.optimistic(child);
-            level -= 1;
-            if node.level() != level {
-                return None;
-            }
         }
-        let read = node.copy_value(key, before, out);
-        node.note_shape(shape);
-        state.latch.still(version).then_some(read)
+        let read = visit.node.copy_value(search, visit.before, out);
+        visit.node.note_shape(shape);
+        visit.holds().then_some(read)
     }
 
     /// Latches a child that [`Tree::locate`] has found, if its parent has not changed since.
