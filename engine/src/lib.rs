@@ -4,10 +4,10 @@
 //! reads and changes rows of any of them; as many threads as you like have one each.
 //!
 //! - **Isolation** is chosen by transaction ([`Isolation`]): READ COMMITTED, REPEATABLE READ as a snapshot in which a
-//!   conflicting change is refused, or SERIALIZABLE. Readers never wait for writers.
+//!   conflicting change is refused, or SERIALIZABLE. A read without a lock never waits for a writer.
 //! - **Durability**: [`Transaction::commit`] returns once the log is synced ([`Durability`] has weaker choices).
-//!   [`Database::open`] brings back what was committed, and nothing else.
-//! - **Memory** is bounded by the pool ([`Options`]); data may be many times larger.
+//!   After a crash [`Database::open`] restores what was durably committed, and transactions that are prepared.
+//! - **Memory**: [`Options::pool_bytes`] bounds the pages in memory; data may be many times larger.
 //! - **Errors** are values ([`Error`]). An operation that fails is undone; its transaction goes on, or says that it
 //!   must be rolled back.
 //!
@@ -50,10 +50,10 @@
 //! # }
 //! ```
 //!
-//! The example `quick_start` goes further: ranges, rollback, reopening. [`Cursor`] walks along an index,
-//! [`Transaction::rows`] hands rows out in batches, [`MultiGet`] asks for many keys together, and [`Aggregate`]s are
-//! computed where rows are stored. [`check`](fn@check) verifies the files of a closed database; [`Dump`] reads what can
-//! still be read of a damaged one.
+//! The example `quick_start` goes further: ranges, rollback, reopening. A [`Cursor`] moves along an index.
+//! [`Transaction::rows`] reads very many rows of one snapshot with the least work a row, and [`MultiGet`] reads the rows
+//! of many keys together. The engine computes an [`Aggregate`] in the pages. [`check`](fn@check) verifies the files of a
+//! closed database; [`Dump`] reads what is left of a damaged one.
 #![deny(missing_docs)]
 
 mod broken;
@@ -107,10 +107,11 @@ pub mod txn;
 
 #[cfg(feature = "broken")]
 pub use broken::{IsolationFault, VARIABLE as BROKEN_VARIABLE};
-pub use check::{check, Report};
+pub use check::{check, Report, TableReport};
 pub use db::{Database, Deadlock, Inspection, Lock, NamedRow, Status};
-pub use dump::Dump;
+pub use dump::{Dump, Missing};
 pub use error::{Error, Result};
+pub use ids::{PageId, TableId, TxId};
 pub use lock::{DeadlockMember, LockMode};
 #[cfg(feature = "broken")]
 pub use planted::{plant, PlantedFault};
@@ -124,6 +125,6 @@ pub use row::{
 };
 pub use session::{KillHandle, Savepoint, Transaction};
 pub use sessions::{Sessions, ToldWaits, Waiting};
-pub use settings::{Durability, Isolation, Locking, Options, TableOptions};
+pub use settings::{Durability, Isolation, Locking, Options, TableOptions, MOST_SCAN_THREADS};
 pub use table::{IndexId, Prepared, Table};
 pub use txn::{LockWait, TransactionEntry, TransactionState, Xid};

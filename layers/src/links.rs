@@ -26,7 +26,8 @@ pub fn broken_links(folder: &Path) -> io::Result<Vec<String>> {
     let mut told = Vec::new();
     for (path, document) in &documents {
         for link in &document.links {
-            if !link.contains("://") && !leads_somewhere(folder, &documents, path, link) {
+            let is_elsewhere = link.contains("://") || link.starts_with("mailto:");
+            if !is_elsewhere && !leads_somewhere(folder, &documents, path, link) {
                 told.push(format!("{}: {link}", path.display()));
             }
         }

@@ -81,9 +81,9 @@ impl Chunks {
         }
     }
 
-    fn add(&mut self, number: u16, bytes: &[u8]) {
-        self.whole &= number == self.next;
-        self.next = number.saturating_add(1);
+    fn add(&mut self, number: &[u8], bytes: &[u8]) {
+        self.whole &= number == self.next.to_be_bytes();
+        self.next = self.next.saturating_add(1);
         self.bytes.extend_from_slice(bytes);
     }
 
@@ -154,12 +154,10 @@ impl Catalog {
         while more {
             for i in 0..image.count() {
                 image.key(i, &mut record_key);
-                let &[a, b, c, d, e, f] = &record_key[..] else {
-                    return Err(Error::Internal(
-                        "catalog: a key has another length than six bytes".into(),
-                    ));
+                let Some((table, number)) = record_key.split_first_chunk::<4>() else {
+                    return Err(Error::Internal("catalog: a key is too short".into()));
                 };
-                let table = TableId(u32::from_be_bytes([a, b, c, d]));
+                let table = TableId(u32::from_be_bytes(*table));
                 let Some(bytes) = live_payload(image.value(i))? else {
                     continue;
                 };
@@ -167,7 +165,7 @@ impl Catalog {
                     finish(pending.replace(Chunks::of(table)))?;
                 }
                 if let Some(chunks) = &mut pending {
-                    chunks.add(u16::from_be_bytes([e, f]), bytes);
+                    chunks.add(number, bytes);
                 }
             }
             more = self.tree.copy_next_leaf(&mut image)?;
@@ -264,6 +262,36 @@ impl Catalog {
         self.remove_from(table, 0)
     }
 
+    /// Removes what is left of a damaged definition, also behind a chunk that is missing.
+    ///
+    /// Must be called inside the barrier, or while no transaction runs.
+    pub fn remove_damaged(&self, table: TableId) -> Result<()> {
+        let mut left = Vec::new();
+        let mut image = LeafImage::new();
+        let mut more = self
+            .tree
+            .copy_leaf(Position::AtOrAfter(&table.0.to_be_bytes()), &mut image)?;
+        let mut record_key = Vec::new();
+        'leaves: while more {
+            for i in 0..image.count() {
+                image.key(i, &mut record_key);
+                match record_key.get(..4) {
+                    Some(prefix) if prefix < &table.0.to_be_bytes()[..] => {}
+                    Some(prefix) if prefix == table.0.to_be_bytes() => {
+                        left.push(record_key.clone())
+                    }
+                    _ => break 'leaves,
+                }
+            }
+            more = self.tree.copy_next_leaf(&mut image)?;
+        }
+        for key in left {
+            let remove = |_: Option<&[u8]>, _: &mut Vec<u8>| (RecordEdit::Remove, ());
+            self.tree.rewrite(&key, remove)?;
+        }
+        Ok(())
+    }
+
     fn remove_from(&self, table: TableId, mut chunk: u16) -> Result<()> {
         loop {
             let was = self.tree.rewrite(&key(table, chunk), |old, _| match old {
@@ -277,6 +305,26 @@ impl Catalog {
                 Some(next) => next,
                 None => return Ok(()),
             };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_definition_without_one_of_its_chunks_is_refused_before_it_is_decoded() {
+        let joined = |numbers: &[u16]| {
+            let mut chunks = Chunks::of(TableId(7));
+            for number in numbers {
+                chunks.add(&number.to_be_bytes(), &[0; 3]);
+            }
+            (chunks.whole, chunks.definition().is_err())
+        };
+        assert!(joined(&[0, 1, 2]).0);
+        for without in [&[1, 2][..], &[0, 2], &[0, 1, 3], &[1]] {
+            assert_eq!(joined(without), (false, true), "{without:?}");
         }
     }
 }

@@ -100,6 +100,7 @@ pub fn check(dir: impl AsRef<Path>, report: &mut Report) -> Result<()> {
 ///
 /// # Errors
 /// As [`check`].
+#[doc(hidden)]
 pub fn check_on(os: Arc<dyn Os>, dir: impl AsRef<Path>, report: &mut Report) -> Result<()> {
     let dir = dir.as_ref();
     let (store, meta) = Store::open_read_only(os.clone(), dir)?;

@@ -222,7 +222,7 @@ impl Checkpointer {
     /// Runs a checkpoint that begins after this call, and waits until it ends.
     ///
     /// # Errors
-    /// The error of that checkpoint; [`Error::Stopped`] if the checkpointer was shut down.
+    /// The error of that checkpoint, or of a later one that failed, too; [`Error::Stopped`] if the checkpointer was shut down.
     pub fn now(&self) -> Result<()> {
         let mut state = self.shared.state.lock();
         let mine = state.begun + 1;

@@ -48,6 +48,7 @@ impl Database {
     ///
     /// # Errors
     /// As [`Database::open`].
+    #[doc(hidden)]
     pub fn open_on(os: Arc<dyn Os>, dir: impl AsRef<Path>, options: Options) -> Result<Database> {
         let dir = dir.as_ref();
         check_options(&options)?;

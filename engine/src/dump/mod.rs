@@ -89,6 +89,7 @@ impl Dump {
     ///
     /// # Errors
     /// As [`Dump::open`].
+    #[doc(hidden)]
     pub fn open_on(os: Arc<dyn Os>, dir: impl AsRef<Path>) -> Result<Dump> {
         let dir = dir.as_ref();
         let mut damage = Vec::new();

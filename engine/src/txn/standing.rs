@@ -67,8 +67,12 @@ impl TreeTransaction {
     /// Otherwise a caller that ignores the error could commit the rest of the transaction's work.
     #[cold]
     pub(super) fn doom(&mut self, error: Error) -> Error {
-        // A prepared transaction stays prepared, whatever its commit meets.
-        if !self.is_prepared() && !is_planted(PlantedFault::DoomedGoesOn) {
+        // A prepared transaction stays prepared, whatever its commit meets; so does its rollback.
+        let is_decided = matches!(
+            self.state,
+            State::Prepared { .. } | State::RollingBack { .. }
+        );
+        if !is_decided && !is_planted(PlantedFault::DoomedGoesOn) {
             self.state = State::MustRollBack(error.clone());
         }
         error

@@ -59,3 +59,17 @@ impl PurgeThread {
         !*stopping
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_end_before_the_idle_thread_sleeps_is_not_lost() {
+        let thread = PurgeThread::default();
+        thread.idle.store(true, Ordering::Release);
+        thread.ended();
+        // It would sleep for longer than any test runs.
+        assert!(thread.pause(Duration::from_secs(1 << 20), true));
+    }
+}

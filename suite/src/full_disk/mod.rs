@@ -139,18 +139,22 @@ pub fn run(request: &Request, told: impl Fn(&str)) -> Result<Outcome> {
         let round = Round::begin(request, seed)?;
         let before = (outcome.lost, outcome.faults.len());
         round.play(&mut outcome)?;
-        // An interrupted round shows nothing: its threads may have refused no statement yet.
-        if interrupt::requested() {
-            return Err(SuiteError::Interrupted);
-        }
         outcome.times += 1;
-        if before != (outcome.lost, outcome.faults.len()) {
+        let found = before != (outcome.lost, outcome.faults.len());
+        if found {
             told(&format!(
                 "seed {seed}, {} KiB free: {} rows lost, {:?}",
                 round.free >> 10,
                 outcome.lost - before.0,
                 &outcome.faults[before.1..]
             ));
+        }
+        // An interrupted round without a finding shows nothing: its threads may have refused no statement yet.
+        if interrupt::requested() {
+            return match found {
+                true => Ok(outcome),
+                false => Err(SuiteError::Interrupted),
+            };
         }
     }
     Ok(outcome)

@@ -95,6 +95,7 @@ pub fn run(
         if interrupt::requested() {
             progress.end.store(true, Ordering::Relaxed);
             // The caller keeps what was found, and ends with the next target.
+            tried.findings.extend(findings.try_iter());
             if tried.findings.is_empty() {
                 return Err(SuiteError::Interrupted);
             }

@@ -2,13 +2,16 @@
 //!
 //! A process draws its knobs once, and the leftovers of a failed schedule end with its process.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::io::{BufRead, BufReader};
+use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
+use rustix::process::Signal;
 
 use super::plan::Ending;
 use super::play::play;
@@ -59,7 +62,7 @@ pub struct Outcome {
     pub failed: u64,
     /// The first failures, with the command that repeats each.
     pub failures: Vec<String>,
-    /// The number of the first process that did not begin.
+    /// The number of the first process that did not end.
     pub next_process: u64,
     /// The elapsed time.
     pub took: Duration,
@@ -70,6 +73,12 @@ impl Outcome {
     #[must_use]
     pub fn held(&self) -> bool {
         self.failed == 0 && self.schedules > 0
+    }
+
+    /// Counts a schedule that passed or failed.
+    fn played(&mut self, seed: u64) {
+        self.schedules += 1;
+        self.crashes += u64::from(Ending::of(seed) != Ending::Closed);
     }
 
     fn fail(&mut self, text: String) {
@@ -112,6 +121,7 @@ pub fn run(request: &Request, mut told: impl FnMut(&str)) -> Result<Outcome> {
         ..Outcome::default()
     });
     let next = AtomicU64::new(request.first_process);
+    let unfinished = Mutex::new(BTreeSet::new());
     let is_over = || {
         let all = all.lock();
         interrupt::requested()
@@ -122,7 +132,10 @@ pub fn run(request: &Request, mut told: impl FnMut(&str)) -> Result<Outcome> {
     let work = |processor: u32| -> Result<()> {
         while !is_over() {
             let process = next.fetch_add(1, Ordering::Relaxed);
-            one_process(request, process, processor, &all)?;
+            unfinished.lock().insert(process);
+            if one_process(request, process, processor, &all)? {
+                unfinished.lock().remove(&process);
+            }
         }
         Ok(())
     };
@@ -151,7 +164,8 @@ pub fn run(request: &Request, mut told: impl FnMut(&str)) -> Result<Outcome> {
         })
     })?;
     let mut outcome = all.into_inner();
-    outcome.next_process = next.load(Ordering::Relaxed);
+    let first = unfinished.into_inner().first().copied();
+    outcome.next_process = first.unwrap_or(next.into_inner());
     outcome.took = begun.elapsed();
     Ok(outcome)
 }
@@ -178,12 +192,14 @@ fn start(request: &Request, knobs: u64, first: u64, processor: u32) -> Result<Ch
 }
 
 /// Runs one process, which plays its schedules and ends after the first that fails.
+///
+/// Returns false if the user's interrupt ended it.
 fn one_process(
     request: &Request,
     process: u64,
     processor: u32,
     all: &Mutex<Outcome>,
-) -> Result<()> {
+) -> Result<bool> {
     let (knobs, first) = seeds(request, process);
     let mut child = start(request, knobs, first, processor)?;
     let mut current = first;
@@ -203,29 +219,33 @@ fn one_process(
         let mut number = || words.next().and_then(|word| word.parse::<u64>().ok());
         let mut all = all.lock();
         match line.as_bytes().first() {
-            Some(b'0'..=b'9') => {
-                current = number().unwrap_or(current);
-                all.schedules += 1;
-                all.crashes += u64::from(Ending::of(current) != Ending::Closed);
-            }
+            Some(b'0'..=b'9') => current = number().unwrap_or(current),
             Some(b' ') => {
+                all.played(current);
                 let _ = number();
                 all.points += number().unwrap_or(0);
                 all.turns += number().unwrap_or(0);
                 all.struck += number().unwrap_or(0);
             }
-            _ => all.fail(format!("{}\n    {line}", again(current))),
+            _ => {
+                all.played(current);
+                all.fail(format!("{}\n    {line}", again(current)));
+            }
         }
     }
     let status = child
         .wait()
         .at("wait for", std::path::Path::new("a process"))?;
+    // The terminal interrupts all processes of the run, perhaps this one last.
+    let by_user = [Signal::INT, Signal::TERM].map(|signal| Some(signal.as_raw()));
+    let interrupted = interrupt::requested() || by_user.contains(&status.signal());
     let told = status.code().is_some_and(|code| code <= 1);
-    if !told && !interrupt::requested() {
-        all.lock()
-            .fail(format!("{}\n    ended by {status}", again(current)));
+    if !told && !interrupted {
+        let mut all = all.lock();
+        all.played(current);
+        all.fail(format!("{}\n    ended by {status}", again(current)));
     }
-    Ok(())
+    Ok(told || !interrupted)
 }
 
 /// Binds this process to one processor, if there are so many, so that passing the turn wakes no other processor.

@@ -27,7 +27,7 @@ impl Tables {
     /// Its pages stay in use, since the definition that lists them is lost. No transaction runs meanwhile.
     pub fn forget_lost(&self, id: TableId) -> Result<()> {
         let _numbers = self.numbers.lock();
-        self.catalog.remove(id)
+        self.catalog.remove_damaged(id)
     }
 
     /// Repeats a change from the log.

@@ -160,6 +160,8 @@ impl TreeTransaction {
     /// # Errors
     /// I/O errors; the transaction still holds what it could not undo, and this can be tried again. A prepared
     /// transaction may still be prepared ([`TreeTransaction::is_prepared`]): then nothing was undone.
+    /// If all is undone and only the wait for durability fails, the transaction is empty; it is then unknown whether a
+    /// restart finds it prepared.
     pub fn rollback(&mut self) -> Result<()> {
         self.rollback_some(usize::MAX).map(|_| ())
     }

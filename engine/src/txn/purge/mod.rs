@@ -311,12 +311,12 @@ fn run(transactions: &Weak<TransactionManager>) {
             &mut passed,
             transactions.purge.passed.load(Ordering::Relaxed),
         );
-        let pause = match outcome {
-            Ok(true) => Duration::ZERO,
+        let (pause, idle) = match outcome {
+            Ok(true) => (Duration::ZERO, false),
             // While ends are left, the thread wakes by itself; transactions that end need not wake it.
             Ok(false) if before != passed || transactions.stats().unpurged > 0 => {
                 trimmed = false;
-                knobs::purge_held_back()
+                (knobs::purge_held_back(), false)
             }
             Ok(false) => {
                 if !std::mem::replace(&mut trimmed, true) {
@@ -324,14 +324,13 @@ fn run(transactions: &Weak<TransactionManager>) {
                         tracing::warn!(%error, "giving undo pages back failed");
                     }
                 }
-                knobs::purge_idle()
+                (knobs::purge_idle(), true)
             }
             Err(error) => {
                 tracing::warn!(%error, "purge failed; it will be tried again");
-                knobs::purge_idle()
+                (knobs::purge_idle(), false)
             }
         };
-        let idle = pause == knobs::purge_idle();
         // A transaction may have ended after the step looked and before `idle` was set: that takes one more step.
         if idle && !transactions.purge.idle.swap(true, Ordering::AcqRel) {
             continue;

@@ -488,7 +488,13 @@ pub(crate) fn stream_to_prune(
 /// Damage is permanent, unlike some failed reads. So pruning leaves what it can't reach, and goes on with the rest.
 fn past_damage<T>(looked: Result<T>) -> Result<Option<T>> {
     match looked {
-        Err(error) if is_damage(&error) => Ok(None),
+        Err(error) if is_damage(&error) => {
+            // Purge reads no undo but that of deletions, so this may be the only report.
+            if matches!(error, Error::Internal(_)) {
+                tracing::error!(%error, "pruning leaves undo that makes no sense");
+            }
+            Ok(None)
+        }
         looked => looked.map(Some),
     }
 }
