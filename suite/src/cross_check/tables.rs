@@ -6,8 +6,7 @@ use crate::error::{PathContext, Result, SuiteError};
 use crate::runner::interrupt;
 use crate::runner::loading::{Loading, Place, TableFile};
 use crate::runner::measured::host::Kept;
-use crate::workload::values::data_file;
-use crate::workload::{builtin, Options, Workload};
+use crate::workload::{builtin, data_file, Options, Workload};
 
 /// Returns a shipped workload with these parameters.
 ///
