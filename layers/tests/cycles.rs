@@ -65,6 +65,11 @@ fn the_c_interface_has_no_cycle() {
     check(&references("mariadb/capi", 150));
 }
 
+#[test]
+fn the_suite_has_no_cycle() {
+    check(&references("suite", 1_000));
+}
+
 /// Returns the folders in each line of the picture of the engine's layers, from the top.
 fn lines_of_picture() -> Vec<Vec<String>> {
     let text = std::fs::read_to_string(checkout().join("ARCHITECTURE.md")).unwrap();

@@ -4,10 +4,9 @@ use crate::engines::hosted::Hosted;
 use crate::engines::Engine;
 use crate::error::{PathContext, Result, SuiteError};
 use crate::runner::interrupt;
+use crate::runner::kept::Kept;
 use crate::runner::loading::{Loading, Place, TableFile};
-use crate::runner::measured::host::Kept;
-use crate::workload::values::data_file;
-use crate::workload::{builtin, Options, Workload};
+use crate::workload::{builtin, data_file, Options, Workload};
 
 /// Returns a shipped workload with these parameters.
 ///

@@ -1,15 +1,8 @@
 //! Generates random changes of one table and of several, and conditions that choose rows.
 
-use super::interleaved::SESSIONS;
-use super::schema::{Column, Table, AUTOMATIC};
-use super::statements::Author;
+use super::author::{Author, SESSIONS};
+use super::schema::{Column, Table, AUTOMATIC, ROOM};
 use super::values::one_of;
-
-/// The distance between explicit values for a column with AUTO_INCREMENT.
-///
-/// Automatic values fit in between. All values thus have the same order on both engines, whichever values an engine
-/// skips.
-pub(super) const ROOM: u32 = 10_000;
 
 /// The number of values of `id`.
 const IDS: u32 = 12;

@@ -6,14 +6,11 @@
 
 use std::collections::VecDeque;
 
+use super::author::{Author, SESSIONS};
 use super::schema::{tables, Table};
-use super::statements::Author;
 use super::values::one_of;
 use super::{of_session, LOOK};
 use crate::dice::Dice;
-
-/// The number of sessions in a script with several sessions.
-pub const SESSIONS: u32 = 3;
 
 /// The isolation levels; those at which engines differ more are listed more often.
 const LEVELS: [&str; 6] = [

@@ -2,9 +2,9 @@
 //!
 //! Both must have the same rows, unordered and in a total order, by the optimizer's plan and through each index.
 
-use super::play::{Played, Side};
+use super::pair::{is_met, Pair, Played};
 use super::schema::Table;
-use super::sessions::{is_met, Pair};
+use super::side::Side;
 use crate::engines::indexes::{
     Index, {self},
 };

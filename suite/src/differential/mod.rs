@@ -11,24 +11,30 @@
 //! |---|---|
 //! | `values.rs` | kinds of columns, and constants of each |
 //! | `schema.rs` | random tables: keys, partitions, versions, periods, generated columns, triggers |
+//! | `author.rs` | the author of a script |
 //! | `statements.rs` | random statements on them, and groups of statements |
 //! | `changes.rs` | random changes of rows |
 //! | `units.rs` | transactions of other levels and by XA, and temporary tables |
 //! | `interleaved.rs` | random statements of several sessions, in one order |
 //! | `play.rs` | runs a script on both engines and compares |
+//! | `side.rs` | a connection to one engine, and the outcomes of statements on it |
+//! | `pair.rs` | a session on both engines, and the comparison of outcomes |
 //! | `sessions.rs` | the sessions of a script, and their conflicts |
 //! | `looks.rs` | compares the tables, directly and through each index |
 //! | `shrink.rs` | finds a shorter script with a difference |
 //! | `run.rs` | runs many scripts and sums up the results |
 
+mod author;
 mod changes;
 mod interleaved;
 mod looks;
+mod pair;
 mod play;
 mod run;
 mod schema;
 mod sessions;
 mod shrink;
+mod side;
 mod statements;
 mod units;
 mod values;

@@ -2,11 +2,12 @@
 
 use std::fmt;
 
+use super::author::Author;
 use super::interleaved::{interleaved, tables_of_sessions};
-use super::play::{play, Played};
+use super::pair::Played;
+use super::play::play;
 use super::schema::{tables, Table};
 use super::shrink::shrunk;
-use super::statements::Author;
 use super::{KILL, STOP};
 use crate::dice::Dice;
 use crate::engines::hosted::Hosted;

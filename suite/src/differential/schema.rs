@@ -12,6 +12,12 @@ use crate::dice::Dice;
 /// other column is derived from them.
 pub const AUTOMATIC: &str = "a";
 
+/// The distance between explicit values for a column with AUTO_INCREMENT.
+///
+/// Automatic values fit in between. All values thus have the same order on both engines, whichever values an engine
+/// skips.
+pub const ROOM: u32 = 10_000;
+
 /// A column that statements may name.
 #[derive(Debug, Clone)]
 pub struct Column {

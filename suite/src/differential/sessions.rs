@@ -18,33 +18,17 @@
 //!
 //! Refused statements are counted separately; a run holds only if they are few (`run.rs`).
 
-use mysql::prelude::Queryable;
-
 use super::looks::{looked_at, Looked};
-use super::play::{unlike, waits, Done, Played, Side, EMPTY};
+use super::pair::{is_met, is_over, unlike, Pair, Played, TIMED_OUT};
 use super::schema::Table;
+use super::side::waits;
 use super::{bare, split, SESSION};
 use crate::engines::hosted::Hosted;
-use crate::engines::Engine;
-use crate::error::{Result, StatementContext};
+use crate::error::Result;
 use crate::pushdown::answer::Answer;
 
-/// The error of a lock wait timeout.
-const TIMED_OUT: u16 = 1205;
-/// The errors after which a transaction is over because of another session.
-///
-/// 1213 is a deadlock and, in Peregrine, also a row changed since the snapshot. `InnoDB` reports such a row as 1020.
-const OVER: [u16; 2] = [1213, 1020];
-/// The error of a table that is newer than the snapshot.
-const NEWER_TABLE: u16 = 1412;
 /// How long a repeated statement may wait, in seconds, while the server rolls back what a kill left open.
 const PATIENCE: u32 = 10;
-
-/// A session on both engines.
-pub struct Pair {
-    pub innodb: Side,
-    pub peregrine: Side,
-}
 
 /// All sessions of a script.
 pub struct Sessions {
@@ -53,93 +37,16 @@ pub struct Sessions {
     outside: Option<Pair>,
 }
 
-/// Returns whether an engine refused a statement because of another session.
-///
-/// If both engines say that a table is newer than the snapshot, this is no such refusal.
-pub fn is_met(answer: &Answer, other: &Answer) -> bool {
-    match answer {
-        Answer::Error(NEWER_TABLE) => answer != other,
-        Answer::Error(TIMED_OUT) => true,
-        other => is_over(other),
-    }
-}
-
-/// Returns whether an engine ended a transaction because of another session.
-fn is_over(answer: &Answer) -> bool {
-    matches!(answer, Answer::Error(number) if OVER.contains(number))
-}
-
-/// Returns whether a statement locks the rows that it returns.
-///
-/// At REPEATABLE READ, `InnoDB` returns rows newer than the snapshot if an index covers the query; otherwise it refuses
-/// the statement.
-fn is_locking_read(sql: &str) -> bool {
-    let sql = bare(sql);
-    sql.starts_with("SELECT")
-        && (sql.ends_with(" FOR UPDATE") || sql.ends_with(" LOCK IN SHARE MODE"))
-}
-
 /// Returns whether a statement reads one table to change another.
 fn reads_to_change(sql: &str) -> bool {
     let sql = bare(sql);
     !sql.starts_with("SELECT") && (sql.contains(" SELECT ") || sql.contains(" JOIN "))
 }
 
-impl Pair {
-    /// Commits, and takes a snapshot in both engines; with autocommit, the snapshot lasts for one statement only.
-    fn begin_with_snapshots(&mut self) -> Result<()> {
-        self.run("COMMIT")?;
-        let sql = format!("SELECT n FROM {EMPTY}");
-        self.innodb.ask(&sql)?;
-        self.peregrine.ask(&sql)?;
-        Ok(())
-    }
-
-    fn run(&mut self, sql: &str) -> Result<()> {
-        self.innodb.connection.query_drop(sql).running(sql)?;
-        self.peregrine.connection.query_drop(sql).running(sql)
-    }
-
-    fn again(server: &Hosted) -> Result<Self> {
-        Ok(Pair {
-            innodb: Side::again(server, Engine::InnoDb)?,
-            peregrine: Side::again(server, Engine::Peregrine)?,
-        })
-    }
-
-    /// Compares the outcomes of a statement in a script with several sessions, and returns the difference.
-    fn unlike(
-        &mut self,
-        sql: &str,
-        wanted: &Done,
-        got: &Done,
-        played: &mut Played,
-    ) -> Result<Option<String>> {
-        if is_locking_read(sql) && wanted != got && has_snapshot(&mut self.innodb)? {
-            played.met_in_innodb += 1;
-            self.run("ROLLBACK")?;
-            return Ok(None);
-        }
-        Ok(unlike(sql, wanted, got, played))
-    }
-
-    /// Configures a session of a script with several sessions.
-    ///
-    /// It does not wait for locks, and InnoDB refuses rows changed since the snapshot, as Peregrine does.
-    fn among_others(mut self) -> Result<Self> {
-        self.run(&waits(0, 0))?;
-        self.run("SET SESSION innodb_snapshot_isolation = ON")?;
-        Ok(self)
-    }
-}
-
 impl Sessions {
     /// Opens the sessions of a script, with empty databases.
     pub fn new(server: &Hosted, script: &[String]) -> Result<Self> {
-        let first = Pair {
-            innodb: Side::new(server, Engine::InnoDb)?,
-            peregrine: Side::new(server, Engine::Peregrine)?,
-        };
+        let first = Pair::new(server)?;
         let last = script.iter().map(|line| split(line).0).max();
         let is_alone = !script.iter().any(|line| line.starts_with(SESSION));
         Self::with_first(first, last.unwrap_or(0), is_alone, server)
@@ -223,7 +130,7 @@ impl Sessions {
         let has_done = !matches!(other, Answer::Error(_));
         // This transaction stays open. If an engine let it overwrite a row that another transaction was changing, the
         // rollback of that transaction shows the error.
-        let is_again = *refused == Answer::Error(TIMED_OUT) || !is_in_transaction(side)?;
+        let is_again = *refused == Answer::Error(TIMED_OUT) || !side.is_in_transaction()?;
         if !(has_done && is_again) {
             pair.run("ROLLBACK")?;
             return Ok(None);
@@ -288,24 +195,6 @@ impl Sessions {
     }
 }
 
-fn is_in_transaction(side: &mut Side) -> Result<bool> {
-    is_true(side, "@@in_transaction")
-}
-
-/// Returns whether a session is in a transaction at REPEATABLE READ.
-fn has_snapshot(side: &mut Side) -> Result<bool> {
-    is_true(
-        side,
-        "@@in_transaction AND @@tx_isolation = 'REPEATABLE-READ'",
-    )
-}
-
-fn is_true(side: &mut Side, expression: &str) -> Result<bool> {
-    let sql = format!("SELECT {expression}");
-    let found: Option<u8> = side.connection.query_first(&sql).running(&sql)?;
-    Ok(found == Some(1))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -318,18 +207,5 @@ mod tests {
         ));
         assert!(!reads_to_change("SELECT t.id FROM t JOIN u ON t.id = u.id"));
         assert!(!reads_to_change("INSERT INTO t (id) VALUES (1)"));
-    }
-
-    #[test]
-    fn what_another_session_does_is_no_difference() {
-        let rows = Answer::Rows(Vec::new(), Vec::new());
-        for number in [1205, 1213, 1020] {
-            assert!(is_met(&Answer::Error(number), &rows));
-            assert!(is_met(&Answer::Error(number), &Answer::Error(number)));
-            assert!(!is_met(&rows, &Answer::Error(number)));
-        }
-        assert!(!is_met(&Answer::Error(1062), &rows));
-        assert!(is_met(&Answer::Error(1412), &rows));
-        assert!(!is_met(&Answer::Error(1412), &Answer::Error(1412)));
     }
 }

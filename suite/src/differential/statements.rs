@@ -4,44 +4,15 @@
 //! refuse, in such an order. An update of joined tables sets constants. Tables without a primary key have no such
 //! order, so statements that need one are not generated for them.
 
-use super::changes::ROOM;
-use super::schema::{Column, Table};
-use super::values::{chance, one_of, Kind};
-use super::{BINARY, LOOK};
-use crate::dice::Dice;
-
-/// How often a statement uses the binary protocol, in a hundred.
-const BY_BINARY_PROTOCOL: u32 = 20;
-
-/// Generates statements.
-pub struct Author<'a> {
-    pub dice: &'a mut Dice,
-    pub tables: &'a [Table],
-    /// The session of the statements, if there are several.
-    pub session: Option<u32>,
-    /// Whether statements may give values that raise an AUTO_INCREMENT counter.
-    pub raises_counters: bool,
-}
+use super::author::Author;
+use super::schema::{Column, Table, ROOM};
+use super::values::{one_of, Kind};
 
 impl Author<'_> {
-    pub(super) fn chance(&mut self, percent: u32) -> bool {
-        chance(self.dice, percent)
-    }
-
     /// Returns a statement, or several that belong together.
     pub fn unit(&mut self) -> Vec<String> {
         let unit = self.statements();
         self.as_sent(unit)
-    }
-
-    /// Marks some statements for the binary protocol.
-    pub(super) fn as_sent(&mut self, mut unit: Vec<String>) -> Vec<String> {
-        for sql in &mut unit {
-            if sql != LOOK && self.chance(BY_BINARY_PROTOCOL) {
-                sql.insert_str(0, BINARY);
-            }
-        }
-        unit
     }
 
     fn statements(&mut self) -> Vec<String> {

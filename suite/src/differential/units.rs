@@ -1,7 +1,7 @@
 //! Generates groups of statements: transactions of every level, XA transactions, and work on a temporary table.
 
+use super::author::Author;
 use super::schema::Table;
-use super::statements::Author;
 use super::values::one_of;
 use super::ENGINE;
 

@@ -41,7 +41,7 @@ pub fn run(
     request: &Request,
     mut told: impl FnMut(&str),
 ) -> Result<Outcome> {
-    let mut outcome = Outcome::new(expected, request);
+    let mut outcome = Outcome::new(expected, &request.threads);
     let mut sums = Vec::new();
     for store in stores.iter_mut() {
         let took = load(&mut **store, expected)?;

@@ -7,7 +7,6 @@ use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{CellAlignment, Table};
 
 use super::expected::Expected;
-use super::measure::Request;
 
 /// The store that must be at least as fast as [`FASTEST`], and [`OTHERS_FACTOR`] times as fast as the others.
 const OURS: &str = "Peregrine";
@@ -103,11 +102,11 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    pub(super) fn new(expected: &Expected, request: &Request) -> Self {
+    pub(super) fn new(expected: &Expected, threads: &[u32]) -> Self {
         Self {
             rows: expected.count(),
             bytes: expected.bytes(),
-            threads: request.threads.clone(),
+            threads: threads.to_vec(),
             stores: Vec::new(),
             copying: Cell::default(),
         }

@@ -10,6 +10,7 @@ use super::{
     placement, Datum, Engine, Protocol, RowSink, ServerUrl, Session, Statement, Target, Value,
 };
 use crate::error::{Result, StatementContext, SuiteError};
+use crate::server::socket;
 
 /// A running server.
 #[derive(Debug, Clone)]
@@ -19,21 +20,12 @@ pub struct MariaDb {
     is_private: bool,
 }
 
-/// Returns the options to connect to a private server as its administrator.
-#[must_use]
-pub fn options(socket: &Path) -> OptsBuilder {
-    OptsBuilder::new()
-        .socket(Some(socket.to_string_lossy().into_owned()))
-        .user(Some("root"))
-        .prefer_socket(true)
-}
-
 impl MariaDb {
-    /// Returns the private server at `socket`.
+    /// Returns the private server with the socket at `path`.
     #[must_use]
-    pub fn new(socket: &Path) -> Self {
+    pub fn new(path: &Path) -> Self {
         Self {
-            options: options(socket).into(),
+            options: socket::options(path).into(),
             is_private: true,
         }
     }

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use mysql::prelude::Queryable;
 
 use super::disk;
+use super::kept::Kept;
 use super::load::insert::insert;
-use super::measured::host::Kept;
 use super::quiesce::{bring_to_rest, settle};
 use crate::engines::Engine;
 use crate::error::{Result, StatementContext, SuiteError};

@@ -30,8 +30,7 @@ use crate::results::file::{
 };
 use crate::results::record::{Finish, Header, Line, Load, Planned, RunSettings, FORMAT};
 use crate::stores;
-use crate::workload::values::data_file;
-use crate::workload::{Mode, Workload};
+use crate::workload::{data_file, Mode, Workload};
 
 /// The outcome of a complete run.
 #[derive(Debug)]

@@ -7,11 +7,12 @@ use std::sync::atomic::AtomicBool;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::kept::Kept;
 use super::load::background_load;
 use super::load::live_counters::Steadiness;
 use super::load::load_generator::{make_ready, measure, Measured, Method, Question, Tally};
 use super::load::pace::Pace;
-use super::measured::host::{Host, Kept};
+use super::measured::host::Host;
 use super::plan::matrix::{planned_seconds, Step, Work};
 use super::progress::Progress;
 use crate::arithmetic;

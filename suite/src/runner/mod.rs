@@ -3,6 +3,7 @@
 
 pub mod disk;
 pub mod interrupt;
+pub mod kept;
 pub mod load;
 pub mod loading;
 pub mod machine;

@@ -6,7 +6,7 @@ use peregrine::check::{check_on, Report};
 use peregrine::os::simulated::{FaultOn, SimulatedOs};
 use peregrine::os::Os;
 
-use super::varied::OF_ONE_SESSION;
+use super::tables::OF_ONE_SESSION;
 use crate::dice::Dice;
 
 /// The directory of the database.

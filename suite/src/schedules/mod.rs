@@ -9,9 +9,9 @@
 //! | `end.rs` | the reasons for which a transaction ends, and whether something provoked them |
 //! | `session.rs` | a session, and the model of what it must see |
 //! | `changes.rs`, `queries.rs` | its statements |
+//! | `snapshots.rs` | the rows of others that a session sees |
 //! | `tables.rs` | the tables of the database |
 //! | `model/reading.rs`, `model/ledger.rs` | rows as they are read; the commits of each session |
-//! | `model/snapshots.rs` | the rows of others that a session sees |
 //! | `model/whole.rs` | the check of one commit of each session over all tables |
 //! | `model/now.rs` | the state of a session that others may know |
 //! | `model/links.rs` | shared rows, which all sessions change |
@@ -32,6 +32,7 @@ pub mod play;
 pub mod power;
 mod queries;
 pub mod session;
+mod snapshots;
 pub mod tables;
 pub mod varied;
 pub mod work;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use peregrine::sync::{let_fail, let_pause, Fault, Pause};
 use peregrine::{Durability, Error, Isolation, Options};
 
-use super::varied;
+use super::tables::OF_ONE_SESSION;
 use crate::dice::Dice;
 use crate::simulated::model::Kind;
 
@@ -388,18 +388,16 @@ impl Plan {
     /// The options of its database: with all its threads, and mostly the smallest pool.
     #[must_use]
     pub fn options(&self) -> Options {
-        let options = Options {
+        Options {
             pool_bytes: self.pool_bytes,
             log_bytes: 1 << 20,
             log_segment_bytes: self.log_segment_bytes,
             lock_wait_timeout: self.lock_wait_timeout,
             durability: self.durability,
             scan_threads: self.scan_threads,
+            // Tables of one session end with the process.
+            drop_on_open: (self.varied > 0).then(|| OF_ONE_SESSION.to_owned()),
             ..Options::default()
-        };
-        match self.varied {
-            0 => options,
-            _ => varied::found::options(options),
         }
     }
 }

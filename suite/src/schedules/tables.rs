@@ -13,6 +13,9 @@ pub const SHARED_KEYS: u32 = 6;
 /// The initial amount of an account.
 pub const AMOUNT: u64 = 1_000;
 
+/// The prefix of the names of tables of one session.
+pub const OF_ONE_SESSION: &str = "of one session ";
+
 /// The definition of the table of accounts; an account's amount is its group.
 pub const ACCOUNTS_KIND: Kind = Kind {
     large: false,

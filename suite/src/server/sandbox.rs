@@ -455,8 +455,8 @@ impl Running {
 }
 
 /// Returns whether a server answers at the socket.
-fn answers(socket: &Path) -> bool {
-    socket.exists() && mysql::Conn::new(crate::engines::mariadb::options(socket)).is_ok()
+fn answers(path: &Path) -> bool {
+    path.exists() && mysql::Conn::new(socket::options(path)).is_ok()
 }
 
 /// mariadbd refuses to run as root without this option; otherwise it runs as the user who started it.

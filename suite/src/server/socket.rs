@@ -1,4 +1,4 @@
-//! The path of the server's socket.
+//! The server's socket: its path, and the options to connect to it.
 //!
 //! A Unix socket's path may have 107 bytes, which a server directory deep in a file system can exceed. Such a server
 //! gets its socket in a short private directory under the temporary directory. The server's state file has the path.
@@ -6,6 +6,8 @@
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+
+use mysql::OptsBuilder;
 
 use crate::error::{PathContext, Result, SuiteError};
 
@@ -50,6 +52,15 @@ pub fn prepare(dir: &Path) -> Result<PathBuf> {
         )));
     }
     Ok(socket)
+}
+
+/// Returns the options to connect to a private server as its administrator.
+#[must_use]
+pub fn options(socket: &Path) -> OptsBuilder {
+    OptsBuilder::new()
+        .socket(Some(socket.to_string_lossy().into_owned()))
+        .user(Some("root"))
+        .prefer_socket(true)
 }
 
 /// Removes the socket and its short directory, if it has one, after the server has ended.

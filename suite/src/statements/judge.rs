@@ -3,10 +3,10 @@
 use mysql::prelude::Queryable;
 use mysql::Conn;
 
-use super::life::Shared;
 use super::plan::{names, Plan};
 use super::query::Asked;
-use super::second_opinion::{copies, gone};
+use super::second_opinion::{copies, gone, SNAPSHOT_IS_LOST};
+use super::shared::Shared;
 use crate::dice::Dice;
 use crate::engines::Engine;
 use crate::error::{Result, StatementContext};
@@ -15,9 +15,6 @@ use crate::pushdown::answer::{
 };
 use crate::pushdown::queries::Query;
 use crate::pushdown::tables::TABLES;
-
-/// Errors by which a judge loses its snapshot: lock wait timeout (of definitions), deadlock, a redefined table.
-pub(super) const SNAPSHOT_IS_LOST: [u16; 3] = [1205, 1213, 1412];
 
 /// A judge.
 pub struct Judge<'a> {

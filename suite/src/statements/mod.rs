@@ -7,7 +7,9 @@
 //!
 //! | file | holds |
 //! |---|---|
+//! | `request.rs` | the number of statements, and the seed |
 //! | `life.rs` | one server's life: its options, its sessions, its end |
+//! | `shared.rs` | the state that the sessions of a life share |
 //! | `indexes.rs` | the contents of a table's indexes, compared with its rows |
 //! | `run.rs` | lives, one after the other, and their outcome |
 //! | `judge.rs` | a judge, which asks the same query by many plans |
@@ -21,9 +23,15 @@ mod judge;
 mod life;
 mod plan;
 mod query;
+mod request;
 mod run;
 mod second_opinion;
+mod shared;
 mod writer;
 
 pub use life::Life;
-pub use run::{run, Outcome, Request};
+pub use request::Request;
+pub use run::{run, Outcome};
+
+/// The schema of all tables.
+const SCHEMA: &str = "statements";

@@ -2,9 +2,10 @@
 
 use std::fmt;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::life::Life;
+use super::request::Request;
 use crate::engines::hosted::Hosted;
 use crate::engines::Engine;
 use crate::error::Result;
@@ -15,23 +16,6 @@ const FEW_UNDECIDED: u64 = 2;
 /// In a long run, one undecided answer is allowed for this many decided ones.
 const DECIDED_TO_UNDECIDED: u64 = 10;
 
-/// A request to run statements.
-#[derive(Debug, Clone, Copy)]
-pub struct Request {
-    /// The total number of statements.
-    pub statements: u64,
-    /// No life begins after this time.
-    pub duration: Duration,
-    /// The number of statements in a server's life.
-    pub statements_a_life: u64,
-    /// The number of sessions; every other one is a judge.
-    pub sessions: u32,
-    /// The engine of all tables.
-    pub engine: Engine,
-    /// The seed of the first life; each next life has the next seed.
-    pub seed: u64,
-}
-
 /// The outcome of a run.
 #[derive(Debug, Clone, Default)]
 pub struct Outcome {
@@ -41,7 +25,7 @@ pub struct Outcome {
     statements: u64,
     judged: u64,
     servers_own: u64,
-    /// See [`Shared::undecided`](super::life::Shared::undecided).
+    /// See [`Shared::undecided`](super::shared::Shared::undecided).
     pub undecided: Vec<String>,
     refused: u64,
     seconds: f64,

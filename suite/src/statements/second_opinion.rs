@@ -3,13 +3,15 @@
 use mysql::prelude::Queryable;
 use mysql::Conn;
 
-use super::judge::SNAPSHOT_IS_LOST;
-use super::life::SCHEMA;
+use super::SCHEMA;
 use crate::engines::{hosted, Engine};
 use crate::error::{Result, StatementContext};
 use crate::pushdown::tables::{
     TABLES, {self},
 };
+
+/// Errors by which a judge loses its snapshot: lock wait timeout (of definitions), deadlock, a redefined table.
+pub const SNAPSHOT_IS_LOST: [u16; 3] = [1205, 1213, 1412];
 
 /// Copies the tables, as the connection's snapshot sees them, into InnoDB tables in this schema.
 ///

@@ -3,9 +3,9 @@
 use mysql::prelude::Queryable;
 use mysql::{Conn, Row};
 
-use super::life::Shared;
 use super::plan::Plan;
 use super::query::{by_a_key, ids, table};
+use super::shared::Shared;
 use crate::dice::Dice;
 use crate::engines::Engine;
 use crate::error::{Result, StatementContext};

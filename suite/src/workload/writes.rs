@@ -1,6 +1,6 @@
 //! The check of whether a cell changes tables.
 
-use super::transaction::Step;
+use super::step::Step;
 use super::Workload;
 use crate::engines::Statement;
 

@@ -4,11 +4,12 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::host::{Host, Kept};
+use super::host::Host;
 use crate::engines::{Datum, Embedded, Engine, RowSink, Session, Value};
 use crate::error::{PathContext, Result, SuiteError};
 use crate::normal::Generator;
 use crate::results::record::Load;
+use crate::runner::kept::Kept;
 use crate::runner::{disk, interrupt};
 use crate::stores::{
     fill, Question, Store, StoreSession, {self},

@@ -3,6 +3,7 @@
 use crate::engines::{Engine, Session};
 use crate::error::Result;
 use crate::results::record::Deferred;
+use crate::runner::kept::Kept;
 use crate::workload::Workload;
 
 /// A system on which sessions are open.
@@ -45,13 +46,4 @@ pub trait Host {
     /// # Errors
     /// When the host can't be restored.
     fn recover(&mut self, engine: Engine) -> Result<Option<String>>;
-}
-
-/// An engine's durability and cache size.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Kept {
-    /// The durability that a commit promises.
-    pub durability: String,
-    /// The size of its cache, in bytes; 0 where that is unknown.
-    pub cache_bytes: u64,
 }

@@ -1,11 +1,12 @@
 //! The hosts of a measurement session: a server, embedded stores, or both.
 
 use super::embedded_host::EmbeddedHost;
-use super::host::{Host, Kept};
+use super::host::Host;
 use super::server_host::{Ending, ServerHost};
 use crate::engines::{Engine, Session};
 use crate::error::{Result, SuiteError};
 use crate::results::record::Deferred;
+use crate::runner::kept::Kept;
 use crate::workload::Workload;
 
 /// A server, if one of its engines is measured, and the embedded stores that are measured.

@@ -7,13 +7,14 @@ use std::collections::BTreeMap;
 
 use mysql::prelude::Queryable;
 
-use super::host::{Host, Kept};
+use super::host::Host;
 use super::server_host::{Ending, ServerHost};
 use crate::engines::mariadb::MariaDb;
 use crate::engines::settings::{check_engines, global_variables, noted};
 use crate::engines::{Engine, ServerUrl, Session, Target};
 use crate::error::{Result, StatementContext, SuiteError};
 use crate::results::record::{Elsewhere, RunSettings};
+use crate::runner::kept::Kept;
 use crate::runner::loading::{Loading, Place, TableFile};
 use crate::runner::plan::request::Request;
 use crate::workload::Workload;

@@ -6,13 +6,14 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::host::{Host, Kept};
+use super::host::Host;
 use super::server_host::{Ending, ServerHost};
 use crate::engines::mariadb::MariaDb;
 use crate::engines::settings::Settings;
 use crate::engines::{Engine, Session, Target};
 use crate::error::{PathContext, Result, SuiteError};
 use crate::results::record::{Deferred, RunSettings};
+use crate::runner::kept::Kept;
 use crate::runner::loading::{Loading, Place, TableFile};
 use crate::runner::plan::request::PrivateServer;
 use crate::runner::quiesce;

@@ -2,14 +2,12 @@
 
 use peregrine::{Error, Locking, RowLock, SchemaNames, Table, TableOptions};
 
+use super::reading::all;
 use super::rows::{schema, Row, Rows, LONGEST_NAME, VARIED};
 use super::session::{Varied, Work};
-use super::statements::all;
 use crate::schedules::end::{wrong, Step};
 use crate::schedules::plan::OWNERS;
-
-/// The prefix of the names of tables of one session.
-pub const OF_ONE_SESSION: &str = "of one session ";
+use crate::schedules::tables::OF_ONE_SESSION;
 
 impl Varied<'_> {
     fn new_row(&mut self, id: u64) -> Row {

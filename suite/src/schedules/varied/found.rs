@@ -3,26 +3,17 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use peregrine::{Cursor, CursorOptions, Database, Error, Isolation, Options, Result, Seek, Value};
+use peregrine::{Cursor, CursorOptions, Database, Error, Isolation, Result, Seek, Value};
 
-use super::changes::OF_ONE_SESSION;
 use super::counted::{
     COUNTED, {self},
 };
-use super::rows::{as_read, for_ledger, schema, Row, Rows, BY_NAME, VARIED};
-use super::statements::{all, in_order};
+use super::reading::{all, in_order, own_rows};
+use super::rows::{as_read, for_ledger, schema, Row, BY_NAME, VARIED};
 use crate::schedules::model::ledger::Ledger;
 use crate::schedules::model::reading::Read;
 use crate::schedules::plan::OWNERS;
-
-/// The options of a database with such sessions: tables of one session end with the process.
-#[must_use]
-pub fn options(options: Options) -> Options {
-    Options {
-        drop_on_open: Some(OF_ONE_SESSION.to_owned()),
-        ..options
-    }
-}
+use crate::schedules::tables::OF_ONE_SESSION;
 
 /// Creates the tables.
 ///
@@ -31,18 +22,6 @@ pub fn options(options: Options) -> Options {
 pub fn create(db: &Database) -> Result<()> {
     db.create_table(VARIED, &schema())?;
     db.create_table(COUNTED, &counted::schema()).map(drop)
-}
-
-/// Returns a session's committed rows.
-///
-/// # Errors
-/// The engine's errors.
-pub fn own_rows(db: &Database, session: u64) -> Result<Rows> {
-    let table = db.table(VARIED)?;
-    let mut txn = db.begin(Isolation::RepeatableRead);
-    let found = all(&mut txn, &table, 0, false)?;
-    let own = found.into_iter().filter(|row| row.id % OWNERS == session);
-    Ok(own.map(|row| (row.id, row)).collect())
 }
 
 /// Returns a ledger that begins with a session's rows.

@@ -7,6 +7,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `rows.rs` | the table and its rows |
+//! | `reading.rs` | all rows, read through an index |
 //! | `session.rs` | a session, its transactions and their ends |
 //! | `changes.rs` | its changes of rows, and its other changes |
 //! | `statements.rs` | its reads |
@@ -16,8 +17,7 @@
 mod changes;
 pub mod counted;
 pub mod found;
+pub mod reading;
 pub mod rows;
 pub mod session;
-pub mod statements;
-
-pub use changes::OF_ONE_SESSION;
+mod statements;

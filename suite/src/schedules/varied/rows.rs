@@ -295,7 +295,7 @@ mod tests {
             kept.extend(taken.then_some(row));
         }
         for index in 0..=BY_NAME {
-            let found = super::super::statements::all(&mut txn, &table, index, false);
+            let found = super::super::reading::all(&mut txn, &table, index, false);
             kept.sort_unstable_by(|a, b| a.order(b, index));
             assert_eq!(found.expect("it is read"), kept, "index {index}");
         }

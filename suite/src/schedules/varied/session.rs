@@ -5,7 +5,7 @@ use std::sync::Arc;
 use peregrine::{Database, Isolation, Result, Savepoint, Table, Transaction};
 
 use super::counted::{Given, COUNTED};
-use super::found::own_rows;
+use super::reading::own_rows;
 use super::rows::{for_ledger, Rows, VARIED};
 use crate::dice::Dice;
 use crate::schedules::end::{wrong, Beside, End, Step};

@@ -2,57 +2,17 @@
 
 use std::cmp::Ordering;
 use std::ops::ControlFlow;
-use std::sync::Arc;
 
 use peregrine::{
     Aggregate, Aggregated, Comparison, Condition, Cursor, CursorOptions, EntryFilter, Error, Group,
-    IndexRange, Isolation, OwnedValue, Result, RowLock, RowView, Seek, Table, Transaction, Value,
-    Verdict,
+    IndexRange, Isolation, OwnedValue, Result, RowLock, RowView, Seek, Value, Verdict,
 };
 
+use super::reading::{all, in_order, to_the_end};
 use super::rows::{Row, BY_CODE, BY_NAME, CODE, ID, NAME, NUMBER, PART};
 use super::session::{Varied, Work};
 use crate::schedules::end::{wrong, Step};
 use crate::schedules::plan::OWNERS;
-
-/// Returns all rows that the transaction sees, in the order of an index, or in reverse order.
-///
-/// # Errors
-/// The engine's errors.
-pub fn all(
-    txn: &mut Transaction,
-    table: &Arc<Table>,
-    index: usize,
-    backwards: bool,
-) -> Result<Vec<Row>> {
-    let cursor = Cursor::new(table, index, CursorOptions::default());
-    to_the_end(txn, cursor, backwards)
-}
-
-fn to_the_end(txn: &mut Transaction, mut cursor: Cursor, backwards: bool) -> Result<Vec<Row>> {
-    let first = if backwards { Seek::Last } else { Seek::First };
-    let mut rows = Vec::new();
-    let mut more = cursor.seek(txn, &[], first)?;
-    while more {
-        rows.push(Row::read(&cursor.row()?)?);
-        more = match backwards {
-            true => cursor.prev(txn)?,
-            false => cursor.next(txn)?,
-        };
-    }
-    Ok(rows)
-}
-
-/// Returns whether the rows are in the order of an index, or in reverse order, none of them twice.
-#[must_use]
-pub fn in_order(rows: &[Row], index: usize, backwards: bool) -> bool {
-    let wanted = match backwards {
-        true => Ordering::Greater,
-        false => Ordering::Less,
-    };
-    rows.windows(2)
-        .all(|pair| pair[0].order(&pair[1], index) == wanted)
-}
 
 /// An entry filter for entries without a code, which come first in the index's order.
 struct WithoutCode {

@@ -2,7 +2,8 @@
 
 use crate::engines::{Datum, RowSink, Value};
 use crate::normal::{Answers, Check, Query};
-use crate::workload::transaction::{Ask, Pick, Transaction};
+use crate::workload::step::{Ask, Pick};
+use crate::workload::transaction::Transaction;
 
 /// The rows of an answer that are kept.
 #[derive(Debug, Default, Clone, Copy)]

@@ -96,8 +96,7 @@ fn a_table_s_file_has_a_line_a_row() {
     let tables = tables(FAMILY);
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("parents.tsv");
-    let written =
-        super::super::values::data_file::write(&tables[0], 3, &path, &|| true).expect("written");
+    let written = super::super::data_file::write(&tables[0], 3, &path, &|| true).expect("written");
     let text = std::fs::read_to_string(&path).expect("read");
     assert_eq!((written, text.lines().count()), (50, 50));
     for (line, row) in text.lines().zip(rows(&tables[0], 3)) {

@@ -1,6 +1,5 @@
 //! The values of rows and the generators that draw them.
 
-pub mod data_file;
 pub(super) mod distribution;
 pub mod expression;
 pub mod generator;

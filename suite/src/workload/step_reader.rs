@@ -2,7 +2,7 @@
 
 use super::document::{Node, Section, Text};
 use super::list::List;
-use super::transaction::{Ask, Batch, Block, Pick, Rounds, Step};
+use super::step::{Ask, Batch, Block, Pick, Rounds, Step};
 use super::values::distribution;
 use super::values::expression::{Expression, Slot};
 use super::values::scope::Scope;

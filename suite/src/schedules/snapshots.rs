@@ -5,15 +5,15 @@
 
 use peregrine::Isolation;
 
-use super::ledger::Rows;
-use super::reading::{as_read, Read};
-use crate::schedules::end::{wrong, Step};
-use crate::schedules::plan::OWNERS;
-use crate::schedules::session::{Session, Work};
+use super::end::{wrong, Step};
+use super::model::ledger::Rows;
+use super::model::reading::{as_read, Read};
+use super::plan::OWNERS;
+use super::session::{Session, Work};
 
 impl Session<'_> {
     /// Returns each session's last acknowledged commit.
-    pub(in crate::schedules) fn acknowledged(&self) -> Vec<usize> {
+    pub(super) fn acknowledged(&self) -> Vec<usize> {
         let ledgers = self.ledgers.iter();
         ledgers.map(|ledger| ledger.position().1).collect()
     }
@@ -26,7 +26,7 @@ impl Session<'_> {
     /// | READ COMMITTED | from the last one acknowledged before the statement on: the statement takes its snapshot then |
     /// | REPEATABLE READ | from the last one acknowledged before the transaction to the last begun before its first read ends; always the same |
     /// | SERIALIZABLE | as READ COMMITTED: the statement holds locks on what it read, and on the gaps, when it ends |
-    pub(in crate::schedules) fn of_one_commit(
+    pub(super) fn of_one_commit(
         &self,
         work: &mut Work,
         found: &[Read],
@@ -66,7 +66,7 @@ impl Session<'_> {
     }
 
     /// Checks the transaction's snapshot, if it has one, after a read that covers no rows of others.
-    pub(in crate::schedules) fn has_snapshot(&self, work: &mut Work) -> Step {
+    pub(super) fn has_snapshot(&self, work: &mut Work) -> Step {
         self.of_one_commit(work, &[], |_| false)
     }
 }

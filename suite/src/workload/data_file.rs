@@ -4,9 +4,9 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
+use super::table::{Source, Table};
 use crate::error::{PathContext, Result, SuiteError};
 use crate::normal::{data_file as normal_file, Generator};
-use crate::workload::table::{Source, Table};
 
 /// Writes the rows of `table` to `path` and returns their number; calls `goes_on` now and then.
 ///
