@@ -36,13 +36,14 @@ faults! {
         RestOfEndedScan,
         /// The rollback of one refused row also removes deferred index entries of earlier rows.
         LateSavepoint,
-        /// Keys whose insertion a rollback to a savepoint undoes are not locked.
+        /// A rollback to a savepoint does not lock keys whose insertion it undoes, although the log has that insertion.
         UnlockedTakenBack,
         /// Purge drops the oldest end of a stream, even if another end has been merged with it since.
         PurgeJoinedEnd,
         /// Purge drops the oldest end of a stream, even if pruning has replaced it.
         PurgeReplacedEnd,
-        /// Pruning finds the end whose head it replaces only by its transaction number, in a stream that is not sealed.
+        /// Purge and pruning find the end whose head they replace by its transaction number alone, and pruning does not
+        /// seal the survivors' stream before a pass.
         LosePurgeNotes,
         /// A pass over survivors reads its end again at each step.
         EndlessSecondLook,
@@ -50,7 +51,7 @@ faults! {
         ForgetHalfUndone,
         /// The log gets changes of a transaction after a rollback that could not undo a part of it.
         AppendHalfUndone,
-        /// A table that recovery could not open counts as dropped.
+        /// A table that could not be opened counts as dropped.
         UnopenedIsDropped,
         /// Recovery goes on storing changes of a quarantined table that has been truncated since.
         QuarantinedForGood,
@@ -72,9 +73,9 @@ faults! {
         LogOwnRows,
         /// Replay repeats changes of tables that the opening drops.
         ReplayEndedTables,
-        /// Replay takes changes of tables that their own transaction dropped for damage.
+        /// Replay treats a change of a table that its own transaction has dropped as damage.
         DroppedIsDamage,
-        /// Roots of trees that are in memory are never evicted.
+        /// Roots of trees are never evicted.
         PinnedRoots,
         /// Tables that were opened stay open.
         TablesStayOpen,
@@ -101,20 +102,21 @@ faults! {
         MoveKeptValues,
         /// A walk that has ended counts its last record as the current one.
         StandAtEnd,
-        /// A cursor that returns rows has no strings of its index.
+        /// A cursor that reads whole rows returns no strings of its index.
         RowsWithoutTexts,
         /// A cursor that finds no entry forgets its place among them.
         ForgetPlace,
-        /// Cursors go on with leaves that they copied in an earlier statement.
+        /// At READ COMMITTED, cursors go on with leaves that they copied in an earlier statement.
         KeepVoidCopies,
         /// A quarantined table stays quarantined after it was truncated.
         TruncatedStaysQuarantined,
         /// A transaction that writes a row on which it holds a shared lock goes on sharing it, although others wait for
         /// it.
         SharedWriter,
-        /// A cursor that could not read a row counts it as the current one.
+        /// A cursor that could not read the values of a row outside its leaf counts the row as the current one.
         PassUnread,
-        /// The roots of a dropped table are read after the log has the drop.
+        /// The roots of a dropped table, and pages of the catalog that a change needs, are read after the log has the
+        /// change.
         LogBeforeRoots,
         /// Changes of a prepared transaction in a quarantined table are lost.
         ForgetUndecided,
@@ -124,15 +126,16 @@ faults! {
         UnnotedDecision,
         /// Damage that is met while a prepared transaction is restored keeps the database closed.
         DamageStopsRestore,
-        /// An image that is saved while a checkpoint ends counts as that checkpoint's, written or not.
+        /// A checkpoint writes the gathered images before it stops taking images: one that is saved in between counts
+        /// as written.
         LateImages,
-        /// Rows that a cursor has locked and passed over stay locked.
+        /// At READ COMMITTED, rows that a cursor has locked and the caller has passed over stay locked.
         KeepPassedRows,
         /// A semi-consistent read waits for locked rows like any other.
         WaitForEachRow,
         /// Behind a bad record, the log is searched for a mark only as far as a short write reaches.
         ShortSearch,
-        /// A look-up by a unique index does not retry after its entry has changed without a wait.
+        /// A locking look-up by a unique index that has not waited does not check whether its entry has changed.
         PointReadOnce,
         /// A read sees a version between others of the same writer if the writer commits while the read follows the
         /// chain.
@@ -142,9 +145,10 @@ faults! {
         /// A locking walk passes over a delete mark that it copied before the writer committed, whatever the writer has
         /// put since.
         PassOldMarks,
-        /// A transaction that has locked many rows holds the rows between them as if it had asked for each.
+        /// A transaction holds a row that its exclusive range covers as if it had locked that row itself.
         HoldRangesAsRows,
-        /// A cursor that has waited for a row takes the record at which it reads again for one without a writer.
+        /// A cursor that has waited for a row, and searches its place again, does not check whether the record there
+        /// has a writer.
         LookAgainUndecided,
         /// A cursor that waits for writers also waits for those of records beyond its range.
         WaitBehindEnd,
@@ -159,7 +163,7 @@ faults! {
         KeepPieces,
         /// Chunks of the place table are written side by side, or not at all.
         ChunksTogether,
-        /// An opening fails for a damaged record that has a change to be repeated.
+        /// An opening fails if replay changes a record whose contents make no sense.
         NonsenseStopsReplay,
         /// A search for a value longer than any key fails, instead of finding nothing.
         RefuseLongSearch,
@@ -211,13 +215,13 @@ faults! {
         ForgetLongTransactions,
         /// A transaction whose redo the log no longer has goes on, and commits.
         CommitOutOfLog,
-        /// The log is not kept for prepared transactions, either, if their first change is far back.
+        /// The log is not kept for a prepared transaction whose first change is far back.
         LetPreparedGo,
         /// A transaction that its session has given up after a failed rollback counts as that session's.
         AbandonInSession,
-        /// The program is not told of earlier waiters when another waiter enters a new holder.
+        /// The program is not told of earlier waiters when a later request makes a new holder for which they wait, too.
         UntoldHolders,
-        /// The ends of many transactions that were rolled back are kept one by one.
+        /// A chunk of the status directory with many aborted transactions is never summarised.
         KeepManyAborted,
         /// The undo of an undone operation takes space until the transaction ends.
         KeepTakenBack,
@@ -316,7 +320,7 @@ faults! {
         ForgetBeforeUnread,
         /// A dump compares each leaf below a damaged node with all others.
         CompareAllLeaves,
-        /// The log creates tables without trees.
+        /// A log record that creates a table without trees is accepted.
         TakeTreeless,
         /// Read-ahead beyond a cursor's end searches for the end in a node that does not have it.
         ReadAheadBehindEnd,
@@ -348,7 +352,7 @@ faults! {
         FollowCurrentDirectory,
         /// A transaction commits although a panic has ended one of its operations half done.
         CommitUnwound,
-        /// A waiter whose notice of the wait panics stays in the row's queue.
+        /// A waiter stays in the queue of the row if the program panics when it is told of the wait.
         StayQueued,
         /// Deferred entries of a bulk insert that a panic has dropped still count.
         CountLostDeferred,
@@ -370,7 +374,7 @@ faults! {
         CreateAnyway,
         /// A table's columns and indexes keep their first names.
         KeepOldNames,
-        /// A caller that sets the names that a table already has waits for all changes of definitions.
+        /// A caller that sets the names, or the locking, that a table already has waits for all changes of definitions.
         KnownNamesWait,
         /// The log checks for room for a change of a definition after the catalog has it.
         UnaskedLog,
@@ -410,13 +414,13 @@ faults! {
         GiveTailUp,
         /// An opening needs room in the log for the tables that it drops.
         NeedRoomToDrop,
-        /// An opening fails for damaged undo, or for undo of damaged records.
+        /// An opening fails for undo, or records, whose contents make no sense although the checksum is right.
         NonsenseStopsOpening,
         /// A table with a damaged definition stays in the catalog when the log drops it.
         KeepLostTables,
         /// An opening needs room in the log for a copy of prepared transactions.
         NeedRoomToRestore,
-        /// A row of a fill whose insert has panicked counts as not inserted.
+        /// A transaction commits although a panic has ended the insert of a row with which a table is filled.
         FillUnguarded,
         /// If one index can't be read, the others have no statistics.
         EstimateAllOrNothing,
@@ -456,7 +460,7 @@ faults! {
         SpinForParent,
         /// Images that can't be written at their place are retried there again and again.
         StuckBuffer,
-        /// Mini-pages are found by the leaf's page number, whichever tree asks.
+        /// Mini-pages and zone maps of evicted leaves are found by the page number alone, whichever tree asks.
         KeptByNumber,
         /// Pages that are read together are expected to end where the last of them does.
         EndOfLast,
@@ -476,7 +480,7 @@ faults! {
     DURABILITY {
         /// The log is written, and never synced.
         SkipLogSync,
-        /// A commit is acknowledged when the log is written; the sync comes with the commit after it.
+        /// A commit is acknowledged once it is written to the log; the next commit syncs it.
         AcknowledgeBeforeSync,
         /// A failed sync of the log is retried, and its success is believed.
         RetryFailedSync,
@@ -490,7 +494,7 @@ faults! {
         IgnorePageChecksum,
         /// Checksums of log records are ignored.
         IgnoreLogChecksum,
-        /// Recovery replays changes that the checkpoint already has.
+        /// Recovery replays the log twice.
         ReplayTwice,
         /// Recovery overlooks the last commit of the log.
         DropLastCommit,
@@ -518,9 +522,9 @@ faults! {
         KeepOldZoneMaps,
         /// Bytes written while the log was being synced count as durable.
         SyncedMeanwhile,
-        /// A page that was changed between its write and its eviction is evicted nevertheless.
+        /// A page is evicted although it was changed after its write for the eviction.
         EvictChanged,
-        /// Read-ahead does not check the parent again after it has taken the parent's entries.
+        /// Read-ahead does not check, under its load claims, whether the parent still refers to the pages by their ids.
         BringUnseen,
         /// A caller that asks for all commits to be durable returns before they are.
         SyncLogLater,
@@ -533,15 +537,15 @@ faults! {
     MODELLED {
         /// An optimistic reader checks the latch's version without a fence.
         UnfencedRead,
-        /// A thread that has taken a latch exclusively changes the guarded bytes without a fence.
+        /// A thread that has latched a frame exclusively changes the bytes without a fence.
         UnfencedChange,
         /// Threads that sleep for a latch are woken before the word changes on which they sleep.
         WakeBeforeEvent,
-        /// A thread announces that it takes a snapshot without a fence.
+        /// A thread that takes a snapshot announces that without a fence.
         UnfencedSnapshot,
         /// The horizon reads the snapshots without a fence.
         UnfencedHorizon,
-        /// A walk along undo pointers is announced without a fence.
+        /// A thread announces a walk along undo pointers without a fence.
         UnfencedWalk,
         /// The oldest running writer is published before the ends that made it the oldest.
         OldestBeforeEnd,
