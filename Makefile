@@ -43,12 +43,12 @@ compare: plugin ## the same statements on InnoDB and on Peregrine, answers compa
 sessions: plugin ## statements once answered wrongly, and slices of long proofs: anomalies, histories, bank, pushdown, changes, differential, memory
 	@if [ -e target/mariadb/current/env ]; then \
 		target/release/peregrine bench behaviour --engines peregrine --deadlocks 3 && \
-		target/release/peregrine bench histories --target server --duration 4 --window 1000 --crash-every 3 && \
-		target/release/peregrine bench bank --duration 10 --kill-every 4 && \
-		target/release/peregrine bench pushdown --queries 400 && \
-		target/release/peregrine bench changes --statements 1500 && \
-		target/release/peregrine bench differential --statements 4000 && \
-		target/release/peregrine bench answers && \
+		target/release/peregrine prove histories --target server --duration 4 --window 1000 --crash-every 3 && \
+		target/release/peregrine prove bank --duration 10 --kill-every 4 && \
+		target/release/peregrine prove pushdown --queries 400 && \
+		target/release/peregrine prove changes --statements 1500 && \
+		target/release/peregrine prove differential --statements 4000 && \
+		target/release/peregrine prove answers && \
 		{ target/release/peregrine bench memory --duration 6 --cache 16M || [ $$? -eq 69 ]; }; \
 	else echo "No MariaDB here: going on without servers."; fi
 
@@ -68,7 +68,7 @@ lint: ## formats and lints of Rust, its documentation, C++ and shell
 	cargo fmt --all --check
 	cargo clippy --workspace --exclude peregrine-loom --all-targets -- -D warnings
 	cargo clippy -p peregrine-loom --lib --test models --test planted -- -D warnings
-	cargo clippy -p peregrine -p peregrine-suite -p peregrine-command --features broken,shaken --all-targets -- -D warnings
+	cargo clippy -p peregrine -p peregrine-prove --features broken,shaken --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc -q --workspace --exclude peregrine-loom --no-deps --document-private-items
 	@setup/check-style
 
@@ -86,19 +86,19 @@ verify-transactions: build ## what transactions promise, a line a point: held or
 	@verify/transactions
 
 power-loss: library ## power lost at every moment of many workloads on a simulated disk (OPTIONS="--images N --seed S")
-	target/release/peregrine bench power-loss $(OPTIONS)
+	target/release/peregrine prove power-loss $(OPTIONS)
 
 io-errors: library ## every call to the system failing, and the disk full at every point, on a simulated disk
-	target/release/peregrine bench io-errors $(OPTIONS)
+	target/release/peregrine prove io-errors $(OPTIONS)
 
 disk-faults: library ## flipped bits, stale and misplaced writes on a simulated disk
-	target/release/peregrine bench disk-faults $(OPTIONS)
+	target/release/peregrine prove disk-faults $(OPTIONS)
 
 bit-flips: library ## every bit of sampled pages, headers and log blocks flipped, stale and misplaced ones (OPTIONS="--samples N")
-	target/release/peregrine bench bit-flips $(OPTIONS)
+	target/release/peregrine prove bit-flips $(OPTIONS)
 
 fuzz: library ## hostile input for every decoder and for whole files (OPTIONS="--duration SECONDS")
-	target/release/peregrine bench fuzz $(OPTIONS)
+	target/release/peregrine prove fuzz $(OPTIONS)
 
 knobs: ## write docs/knobs.md anew, from the table of tuning constants
 	PEREGRINE_WRITE_DOCUMENTS=1 cargo test -q -p peregrine --lib knobs::tests::the_document_says_what_the_table_says
@@ -107,12 +107,12 @@ shaken: ## the engine's tests with every tuning constant drawn from its range (P
 	cargo test -p peregrine --lib --test database --features shaken
 
 schedules: ## the whole engine in orders of threads that a seed decides, knobs drawn at random (OPTIONS="--seed N --duration SECONDS")
-	cargo build -q -p peregrine-command --features shaken,broken
-	target/debug/peregrine bench schedules $(OPTIONS)
+	cargo build -q -p peregrine-prove --features shaken,broken
+	target/debug/peregrine-prove schedules $(OPTIONS)
 
 # From a fresh seed each time; the line tells it. First the tests of the model that judges.
 orders:
-	cargo test -q -p peregrine-suite --lib --features shaken,broken schedules
+	cargo test -q -p peregrine-prove --lib --features shaken,broken schedules
 	@$(MAKE) schedules OPTIONS="--duration 180 --schedules 1000000000"
 
 # Servers with the shaken plug-in, from a fresh seed: many short lives, each with other knobs.
@@ -126,7 +126,7 @@ checked := CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS=true CARGO_PROFILE_RELEASE_OVE
 	cargo build -q --release --target-dir target/shaken
 
 shaken-command: ## the command with every tuning constant drawn from its range, and faults to be planted, in target/shaken/release
-	$(checked) -p peregrine-command --features shaken,broken
+	$(checked) -p peregrine-prove --features shaken,broken
 
 shaken-plugin: mariadb ## the plug-in with every tuning constant drawn from its range, in target/shaken/plugin
 	$(checked) -p peregrine-capi --features shaken
@@ -134,7 +134,7 @@ shaken-plugin: mariadb ## the plug-in with every tuning constant drawn from its 
 		engine=target/shaken/release/libperegrine_capi.a
 
 statements: library shaken-plugin ## random statements and plans on servers with that plug-in (OPTIONS="--seed N --duration SECONDS")
-	target/release/peregrine bench statements --plugin target/shaken/plugin/ha_peregrine.so $(OPTIONS)
+	target/release/peregrine prove statements --plugin target/shaken/plugin/ha_peregrine.so $(OPTIONS)
 
 broken-plugin: mariadb ## the plug-in in a build in which a rule or a step can be left out, in target/broken/plugin
 	cargo build -q --release -p peregrine-capi --features broken --target-dir target/broken
@@ -166,10 +166,10 @@ verify-sanitizers: mariadb ## tests under Miri and the sanitizers, with a nightl
 	@verify/sanitizers $(OPTIONS)
 
 catch-broken: ## builds that leave out a rule of isolation: each must be caught by the checker of histories
-	cargo test -p peregrine-suite --features broken --test histories -- --nocapture
+	cargo test -p peregrine-prove --features broken --test histories -- --nocapture
 
 catch-planted: ## builds with a fault of durability: each must be caught by power-loss, io-errors or disk-faults
-	cargo test -p peregrine-suite --features broken --test planted -- --nocapture
+	cargo test -p peregrine-prove --features broken --test planted -- --nocapture
 
 clean: ## remove what was built; the private MariaDB stays
 	cargo clean --release

@@ -1,5 +1,5 @@
 #!/usr/bin/env sysbench
--- The thirteen READ_ queries of the workload `normal` (suite/workloads/normal.toml), for sysbench 1.0.20.
+-- The thirteen READ_ queries of the workload `normal` (bench/workloads/normal.toml), for sysbench 1.0.20.
 --
 --   sysbench normal.lua --query=READ_PK_POINT --rows=1000000 --mysql-db=… --threads=4 --time=10 run
 --

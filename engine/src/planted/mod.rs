@@ -502,7 +502,7 @@ faults! {
         KeepLosers,
     }
 
-    /// Faults that schedules of the whole engine find (`peregrine bench schedules`).
+    /// Faults that schedules of the whole engine find (`peregrine prove schedules`).
     SHAKEN {
         /// A thread that has waited for a node's latch does not check whether the parent still has the node there.
         UncheckedChild,

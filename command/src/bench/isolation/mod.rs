@@ -1,7 +1,0 @@
-//! Proofs of isolation between sessions and the engine's own threads.
-
-pub(super) mod bank;
-pub(super) mod behaviour;
-pub(super) mod histories;
-#[cfg(feature = "shaken")]
-pub(super) mod schedules;

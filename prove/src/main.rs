@@ -1,0 +1,18 @@
+//! The command `peregrine-prove`, as `peregrine prove` starts it.
+#![forbid(unsafe_code)]
+
+mod command;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use command::Arguments;
+use peregrine_harness::command::reading::read;
+
+fn main() -> ExitCode {
+    command::run(&read::<Arguments>().action).unwrap_or_else(|error| {
+        // Without standard error the message can't be shown.
+        let _ = writeln!(std::io::stderr(), "peregrine prove: {error}");
+        ExitCode::FAILURE
+    })
+}
