@@ -7,7 +7,7 @@ use crate::normal::queries::Column;
 use crate::normal::{Generator, Query};
 use crate::workload::{builtin, Options, Workload};
 use peregrine_harness::engines::{Datum, Engine, Protocol, RowSink, Session, Statement, Value};
-use peregrine_harness::error::{Result, SuiteError};
+use peregrine_harness::error::{HarnessError, Result};
 
 /// The way in which a fake session answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -154,7 +154,7 @@ impl Session for FakeSession {
             _ => false,
         };
         if fails {
-            return Err(SuiteError::Server("failed as asked".to_owned()));
+            return Err(HarnessError::Server("failed as asked".to_owned()));
         }
         let Some(query) = query else {
             return Ok(());

@@ -20,7 +20,7 @@ use peregrine_bench::workload::{builtin, Options, Workload};
 use peregrine_harness::engines::{
     Datum, Embedded, Engine, Placement, Protocol, Session as _, Statement,
 };
-use peregrine_harness::error::SuiteError;
+use peregrine_harness::error::HarnessError;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
@@ -263,5 +263,5 @@ fn engines_of_a_server_are_not_measured_without_one() {
     let engines = vec![Engine::InnoDb, Engine::Embedded(Embedded::Lmdb)];
     let request = request(&dir.path().join("run"), engines, &["normal"]);
     let refused = runner::run(&request).expect_err("refused");
-    assert!(matches!(refused, SuiteError::Usage(_)), "{refused}");
+    assert!(matches!(refused, HarnessError::Usage(_)), "{refused}");
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use peregrine::check::Report;
-use peregrine_harness::error::{PathContext, Result, SuiteError};
+use peregrine_harness::error::{HarnessError, PathContext, Result};
 
 use crate::arguments::CheckArguments;
 
@@ -68,6 +68,6 @@ fn print(report: &Report, out: &mut dyn Write) -> std::io::Result<()> {
 pub fn verify(dir: &Path) -> Result<Report> {
     let mut report = Report::default();
     peregrine::check::check(dir, &mut report)
-        .map_err(|error| SuiteError::Server(format!("{}: {error}", dir.display())))?;
+        .map_err(|error| HarnessError::Server(format!("{}: {error}", dir.display())))?;
     Ok(report)
 }

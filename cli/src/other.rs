@@ -3,7 +3,7 @@
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 
-use peregrine_harness::error::{PathContext, Result, SuiteError};
+use peregrine_harness::error::{HarnessError, PathContext, Result};
 
 use crate::arguments::OtherArguments;
 
@@ -15,7 +15,7 @@ pub fn become_command(name: &str, arguments: &OtherArguments) -> Result<ExitCode
     let this = std::env::current_exe().at("find", std::path::Path::new("this program"))?;
     let program = this.with_file_name(name);
     if !program.exists() {
-        return Err(SuiteError::Usage(format!(
+        return Err(HarnessError::Usage(format!(
             "{name} is not beside {}: build it with `make library`",
             this.display()
         )));

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use peregrine_harness::error::{PathContext, Result, SuiteError};
+use peregrine_harness::error::{HarnessError, PathContext, Result};
 use peregrine_harness::server::installation::{find_plugin, target_directory};
 use peregrine_harness::server::{Installation, Sandbox, StartOptions, Status};
 
@@ -11,7 +11,7 @@ use crate::arguments::{ServerAction, ServerPlace, SqlArguments, StartArguments};
 /// Runs the action.
 ///
 /// # Errors
-/// The suite's errors; the caller prints them.
+/// Any error of the action; the caller prints it.
 pub fn run(action: &ServerAction) -> Result<ExitCode> {
     match action {
         ServerAction::Start(arguments) => start(arguments),
@@ -80,7 +80,7 @@ fn sql(arguments: &SqlArguments) -> Result<ExitCode> {
     let running = sandbox(&arguments.place)?.running()?;
     let installation = Installation::find(&target_directory())?;
     let Some(client) = &installation.client else {
-        return Err(SuiteError::NoMariaDb {
+        return Err(HarnessError::NoMariaDb {
             detail: format!(
                 " ({} has no client program `mariadb`)",
                 installation.basedir.display()

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 /// An error of a measurement or a proof.
 #[derive(Debug, thiserror::Error)]
-pub enum SuiteError {
+pub enum HarnessError {
     /// No MariaDB server can be found.
     #[error(
         "no MariaDB was found{detail}. Run `make mariadb` in the checkout to fetch a private one into \
@@ -50,7 +50,7 @@ pub enum SuiteError {
         source: Box<mysql::Error>,
     },
 
-    /// The suite can't do what the caller asked for.
+    /// The caller asked for something that can't be done.
     #[error("{0}")]
     Usage(String),
 
@@ -78,7 +78,7 @@ pub enum SuiteError {
     Interrupted,
 }
 
-impl SuiteError {
+impl HarnessError {
     /// Returns the server's error number, if the error comes from a server.
     #[must_use]
     pub fn code(&self) -> Option<u16> {
@@ -92,12 +92,12 @@ impl SuiteError {
     }
 }
 
-/// The result of the suite's operations.
-pub type Result<T, E = SuiteError> = std::result::Result<T, E>;
+/// The result of an operation.
+pub type Result<T, E = HarnessError> = std::result::Result<T, E>;
 
 /// Adds the action and the path to an operating-system error.
 pub trait PathContext<T> {
-    /// Turns the error into [`SuiteError::Io`].
+    /// Turns the error into [`HarnessError::Io`].
     ///
     /// # Errors
     /// The original error, with its context.
@@ -106,7 +106,7 @@ pub trait PathContext<T> {
 
 impl<T> PathContext<T> for std::io::Result<T> {
     fn at(self, action: &'static str, path: &Path) -> Result<T> {
-        self.map_err(|source| SuiteError::Io {
+        self.map_err(|source| HarnessError::Io {
             action,
             path: path.to_path_buf(),
             source,
@@ -116,7 +116,7 @@ impl<T> PathContext<T> for std::io::Result<T> {
 
 /// Adds the statement to an error of the client library.
 pub trait StatementContext<T> {
-    /// Turns the error into [`SuiteError::Sql`].
+    /// Turns the error into [`HarnessError::Sql`].
     ///
     /// # Errors
     /// The original error, with the statement.
@@ -130,7 +130,7 @@ impl<T> StatementContext<T> for std::result::Result<T, mysql::Error> {
             if shown.len() < statement.len() {
                 shown.push('…');
             }
-            SuiteError::Sql {
+            HarnessError::Sql {
                 statement: shown,
                 source: Box::new(source),
             }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use crate::error::{Result, SuiteError};
+use crate::error::{HarnessError, Result};
 
 static STOP: AtomicBool = AtomicBool::new(false);
 static INSTALLED: OnceLock<()> = OnceLock::new();
@@ -41,7 +41,7 @@ pub fn requested() -> bool {
 /// Sleeps for `time`.
 ///
 /// # Errors
-/// [`SuiteError::Interrupted`], within 100 ms after the user stops the run.
+/// [`HarnessError::Interrupted`], within 100 ms after the user stops the run.
 pub fn sleep(time: Duration) -> Result<()> {
     const STEP: Duration = Duration::from_millis(100);
     let until = Instant::now() + time;
@@ -52,5 +52,5 @@ pub fn sleep(time: Duration) -> Result<()> {
         }
         std::thread::sleep(left.min(STEP));
     }
-    Err(SuiteError::Interrupted)
+    Err(HarnessError::Interrupted)
 }

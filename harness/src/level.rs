@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Result, SuiteError};
+use crate::error::{HarnessError, Result};
 
 /// An isolation level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -52,14 +52,14 @@ impl Level {
     /// Parses the name of a level.
     ///
     /// # Errors
-    /// [`SuiteError::Usage`] with the known names.
+    /// [`HarnessError::Usage`] with the known names.
     pub fn parse(name: &str) -> Result<Self> {
         let plain = |text: &str| text.to_ascii_lowercase().replace(['-', '_'], " ");
         Self::ALL
             .into_iter()
             .find(|level| plain(level.name()) == plain(name.trim()))
             .ok_or_else(|| {
-                SuiteError::Usage(format!(
+                HarnessError::Usage(format!(
                     "unknown isolation level '{name}': the levels are {}",
                     Self::ALL.map(Self::name).join(", ")
                 ))

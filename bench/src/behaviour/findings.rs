@@ -10,7 +10,7 @@ use super::deadlock::Deadlock;
 use super::script::Transcript;
 use crate::results::record::Machine;
 use peregrine_harness::engines::Engine;
-use peregrine_harness::error::{PathContext, Result, SuiteError};
+use peregrine_harness::error::{HarnessError, PathContext, Result};
 use peregrine_harness::level::Level;
 
 /// The file's name in the output directory.
@@ -24,7 +24,7 @@ pub const FORMAT: u32 = 1;
 pub struct Findings {
     /// The format of the file, [`FORMAT`].
     pub format: u32,
-    /// The version of this suite.
+    /// The version of this program.
     pub suite_version: String,
     /// The server's `@@version`.
     pub server_version: String,
@@ -170,7 +170,7 @@ impl Findings {
     pub fn write(&self, dir: &Path) -> Result<()> {
         let path = dir.join(FILE_NAME);
         let text = serde_json::to_string_pretty(self)
-            .map_err(|error| SuiteError::Report(error.to_string()))?;
+            .map_err(|error| HarnessError::Report(error.to_string()))?;
         std::fs::write(&path, text + "\n").at("cannot write", &path)
     }
 
@@ -184,7 +184,7 @@ impl Findings {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             other => other.at("cannot read", &path)?,
         };
-        let problem = |line: usize, problem: String| SuiteError::Results {
+        let problem = |line: usize, problem: String| HarnessError::Results {
             path: path.clone(),
             line,
             problem,

@@ -13,7 +13,7 @@ use super::sleeping::Watch;
 use peregrine_harness::engines::hosted::{
     Hosted, {self},
 };
-use peregrine_harness::error::{Result, StatementContext, SuiteError};
+use peregrine_harness::error::{HarnessError, Result, StatementContext};
 use peregrine_harness::server::process::Process;
 
 /// Time without any finished step after which the player gives up the script.
@@ -114,7 +114,7 @@ impl Player {
             let session = self
                 .sessions
                 .get_mut(step.session.wrapping_sub(1))
-                .ok_or_else(|| SuiteError::Usage(format!("no session {}", step.session)))?;
+                .ok_or_else(|| HarnessError::Usage(format!("no session {}", step.session)))?;
             session.queue.push_back(number);
             self.settle(&mut played, false)?;
         }
@@ -145,14 +145,14 @@ impl Player {
                 }
                 Err(std::sync::mpsc::RecvTimeoutError::Timeout) => {}
                 Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => {
-                    return Err(SuiteError::Server("a session's thread failed".to_owned()))
+                    return Err(HarnessError::Server("a session's thread failed".to_owned()))
                 }
             }
             if self.all_wait(played)? && !all {
                 return Ok(());
             }
             if last.elapsed() > PATIENCE {
-                return Err(SuiteError::Server(format!(
+                return Err(HarnessError::Server(format!(
                     "no statement came to an end within {} s",
                     PATIENCE.as_secs()
                 )));
@@ -223,11 +223,11 @@ impl Player {
             Ok(Answered {
                 answer: Answer::Failed { code, message },
                 ..
-            }) => Err(SuiteError::Server(format!(
+            }) => Err(HarnessError::Server(format!(
                 "{statement}: error {code}: {message}"
             ))),
             Ok(_) => Ok(()),
-            Err(_) => Err(SuiteError::Server(format!(
+            Err(_) => Err(HarnessError::Server(format!(
                 "{statement} did not come to an end"
             ))),
         }
@@ -245,7 +245,7 @@ impl Session {
             "SELECT id, tid FROM information_schema.processlist WHERE id = connection_id()";
         let ids: Option<(u32, i32)> = connection.query_first(statement).running(statement)?;
         let (connection_id, thread) = ids.ok_or_else(|| {
-            SuiteError::Server("a session is not in the list of processes".to_owned())
+            HarnessError::Server("a session is not in the list of processes".to_owned())
         })?;
         let (orders, statements) = channel::<String>();
         std::thread::Builder::new()
@@ -270,7 +270,7 @@ impl Session {
                     }
                 }
             })
-            .map_err(|error| SuiteError::Server(format!("no thread for a session: {error}")))?;
+            .map_err(|error| HarnessError::Server(format!("no thread for a session: {error}")))?;
         Ok(Self {
             connection_id,
             watch: Watch::new(server, thread),
@@ -285,7 +285,7 @@ impl Session {
         self.watch.reset();
         self.orders
             .send(statement.to_owned())
-            .map_err(|_| SuiteError::Server("a session has ended".to_owned()))
+            .map_err(|_| HarnessError::Server("a session has ended".to_owned()))
     }
 }
 

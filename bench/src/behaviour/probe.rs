@@ -19,7 +19,7 @@ use peregrine_harness::engines::hosted::{
 };
 use peregrine_harness::engines::settings::Settings;
 use peregrine_harness::engines::Engine;
-use peregrine_harness::error::{Result, StatementContext, SuiteError};
+use peregrine_harness::error::{HarnessError, Result, StatementContext};
 use peregrine_harness::interrupt;
 use peregrine_harness::level::Level;
 use peregrine_harness::server::Installation;
@@ -58,7 +58,7 @@ struct Setting {
 /// Plays all scripts, meetings and deadlocks on every engine.
 ///
 /// # Errors
-/// When the server does not start, or hangs; [`SuiteError::Interrupted`].
+/// When the server does not start, or hangs; [`HarnessError::Interrupted`].
 pub fn run(request: &Request, mut told: impl FnMut(&str)) -> Result<Findings> {
     interrupt::flag();
     let started = jiff::Timestamp::now().to_string();
@@ -185,7 +185,7 @@ fn column(
 
 fn stop_if_asked() -> Result<()> {
     if interrupt::requested() {
-        Err(SuiteError::Interrupted)
+        Err(HarnessError::Interrupted)
     } else {
         Ok(())
     }

@@ -7,7 +7,7 @@ use peregrine_bench::behaviour::{
 };
 use peregrine_bench::report;
 use peregrine_harness::engines::Engine;
-use peregrine_harness::error::{PathContext, Result, SuiteError};
+use peregrine_harness::error::{HarnessError, PathContext, Result};
 use peregrine_harness::interrupt;
 use peregrine_harness::server::installation::{find_plugin, target_directory};
 use peregrine_harness::server::Installation;
@@ -22,7 +22,7 @@ const USUAL: [Engine; 3] = [Engine::InnoDb, Engine::MyRocks, Engine::Peregrine];
 /// Runs the scripts and prints the matrix; exit status 1 when Peregrine broke a promise.
 ///
 /// # Errors
-/// The suite's errors; the caller prints them.
+/// Any error of the action; the caller prints it.
 pub fn run(arguments: &BehaviourArguments) -> Result<ExitCode> {
     let target = target_directory();
     let engines = parsed(&arguments.engines, Engine::parse, &USUAL)?;
@@ -42,7 +42,7 @@ pub fn run(arguments: &BehaviourArguments) -> Result<ExitCode> {
         server_options: arguments.mariadbd.options.clone(),
     };
     let found = match behaviour::run(&request, |line| eprintln!("playing: {line}")) {
-        Err(SuiteError::Interrupted) => return Ok(ExitCode::from(interrupt::EXIT_STATUS)),
+        Err(HarnessError::Interrupted) => return Ok(ExitCode::from(interrupt::EXIT_STATUS)),
         other => other?,
     };
     found.write(&out)?;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use peregrine_bench::cross_check::{orders, reads, GoTpc, Sysbench};
 use peregrine_harness::engines::hosted::Hosted;
 use peregrine_harness::engines::{Engine, Protocol};
-use peregrine_harness::error::{Result, SuiteError};
+use peregrine_harness::error::{HarnessError, Result};
 use peregrine_harness::interrupt;
 use peregrine_harness::server::installation::target_directory;
 
@@ -19,7 +19,7 @@ use peregrine_harness::command::host;
 /// Runs queries with our clients and with sysbench; exit status 1 when their figures don't agree.
 ///
 /// # Errors
-/// The suite's errors; the caller prints them.
+/// Any error of the action; the caller prints it.
 pub fn sysbench(arguments: &SysbenchArguments) -> Result<ExitCode> {
     let engine = Engine::parse(&arguments.engine)?;
     let request = reads::Request {
@@ -51,20 +51,20 @@ pub fn sysbench(arguments: &SysbenchArguments) -> Result<ExitCode> {
 /// don't agree or a condition does not hold.
 ///
 /// # Errors
-/// The suite's errors; the caller prints them.
+/// Any error of the action; the caller prints it.
 pub fn go_tpc(arguments: &GoTpcArguments) -> Result<ExitCode> {
     let engines = parsed(&arguments.engines, Engine::parse, &[])?;
     let compared = parsed(&arguments.compare, Engine::parse, &[])?;
     for engine in &engines {
         if !engine.is_transactional() {
-            return Err(SuiteError::Usage(format!(
+            return Err(HarnessError::Usage(format!(
                 "{} has no transactions, which orders need: choose from innodb, myrocks, peregrine",
                 engine.title()
             )));
         }
     }
     if let Some(other) = compared.iter().find(|engine| !engines.contains(engine)) {
-        return Err(SuiteError::Usage(format!(
+        return Err(HarnessError::Usage(format!(
             "--compare names {}, which is not among --engines",
             other.name()
         )));
@@ -102,7 +102,7 @@ fn end<O: fmt::Display>(
     held: impl Fn(&O) -> bool,
 ) -> Result<ExitCode> {
     let outcome = match outcome {
-        Err(SuiteError::Interrupted) => return Ok(ExitCode::from(interrupt::EXIT_STATUS)),
+        Err(HarnessError::Interrupted) => return Ok(ExitCode::from(interrupt::EXIT_STATUS)),
         other => other?,
     };
     println!("{outcome}");
@@ -117,7 +117,7 @@ fn protocol(name: &str) -> Result<Protocol> {
     let all = [Protocol::Text, Protocol::Prepared];
     let found = all.into_iter().find(|protocol| protocol.name() == name);
     found.ok_or_else(|| {
-        SuiteError::Usage(format!(
+        HarnessError::Usage(format!(
             "unknown protocol '{name}': choose from text, prepared"
         ))
     })

@@ -6,7 +6,7 @@ use std::time::Duration;
 use peregrine_bench::embedded::{
     Expected, Request, NAMES, {self},
 };
-use peregrine_harness::error::{PathContext as _, Result, SuiteError};
+use peregrine_harness::error::{HarnessError, PathContext as _, Result};
 use peregrine_harness::interrupt;
 use peregrine_harness::server::installation::target_directory;
 
@@ -18,7 +18,7 @@ use peregrine_harness::command::exit::status;
 /// Measures the stores and prints a table and one line; exit status 1 when a promise did not hold.
 ///
 /// # Errors
-/// The suite's errors; the caller prints them.
+/// Any error of the action; the caller prints it.
 pub fn run(arguments: &EmbeddedArguments) -> Result<ExitCode> {
     let names = if arguments.stores.is_empty() {
         NAMES.map(str::to_owned).to_vec()
@@ -43,7 +43,7 @@ pub fn run(arguments: &EmbeddedArguments) -> Result<ExitCode> {
     drop(stores);
     std::fs::remove_dir_all(&dir).at("cannot remove", &dir)?;
     let outcome = match found {
-        Err(SuiteError::Interrupted) => return Ok(ExitCode::from(interrupt::EXIT_STATUS)),
+        Err(HarnessError::Interrupted) => return Ok(ExitCode::from(interrupt::EXIT_STATUS)),
         other => other?,
     };
     println!("{}\n\n{}\n{outcome}", outcome.table(), outcome.details());

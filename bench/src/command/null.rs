@@ -16,7 +16,7 @@ use peregrine_harness::command::exit::status;
 /// Prints the cells and one line; exit status 1 when clients are too slow.
 ///
 /// # Errors
-/// The suite's errors; the caller prints them.
+/// Any error of the action; the caller prints it.
 pub fn run(arguments: &NullArguments) -> Result<ExitCode> {
     let latest = || -> PathBuf { target_directory().join("bench").join("latest") };
     let dir = arguments.dir.clone().unwrap_or_else(latest);

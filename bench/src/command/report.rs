@@ -7,7 +7,7 @@ use peregrine_bench::report::{
     changes, markdown, Source, {self},
 };
 use peregrine_bench::results::{csv, Changes, Comparison};
-use peregrine_harness::error::{PathContext, Result, SuiteError};
+use peregrine_harness::error::{HarnessError, PathContext, Result};
 use peregrine_harness::server::installation::target_directory;
 
 use crate::command::arguments::ReportArguments;
@@ -18,13 +18,13 @@ const COMPARED: &str = "compare.html";
 /// Writes the report, and CSV files of the same beside each directory's results.
 ///
 /// # Errors
-/// The suite's errors; the caller prints them.
+/// Any error of the action; the caller prints it.
 pub fn run(arguments: &ReportArguments) -> Result<ExitCode> {
     let as_page = match arguments.format.as_str() {
         "html" => true,
         "md" => false,
         other => {
-            return Err(SuiteError::Usage(format!(
+            return Err(HarnessError::Usage(format!(
                 "unknown format '{other}': html or md"
             )))
         }

@@ -11,7 +11,7 @@ use peregrine_bench::runner::{
 };
 use peregrine_bench::workload::{builtin, Mode, Options, Workload};
 use peregrine_harness::engines::{Engine, Placement, Protocol, ServerUrl};
-use peregrine_harness::error::{PathContext, Result, SuiteError};
+use peregrine_harness::error::{HarnessError, PathContext, Result};
 use peregrine_harness::interrupt;
 use peregrine_harness::server::installation::{find_plugin, target_directory};
 use peregrine_harness::server::Installation;
@@ -30,7 +30,7 @@ const STEADY_PERCENT: f64 = 5.0;
 /// Runs the benchmark; exit status 1 when an answer was wrong or a query failed.
 ///
 /// # Errors
-/// The suite's errors; the caller prints them.
+/// Any error of the action; the caller prints it.
 pub fn run(arguments: &RunArguments) -> Result<ExitCode> {
     let target = target_directory();
     let bench = target.join("bench");
@@ -56,7 +56,7 @@ pub fn run(arguments: &RunArguments) -> Result<ExitCode> {
     }
     let outcome = match runner::run(&request) {
         Ok(outcome) => outcome,
-        Err(SuiteError::Interrupted) => {
+        Err(HarnessError::Interrupted) => {
             let server = request
                 .settings
                 .server
@@ -117,7 +117,7 @@ fn engines_and_placement(arguments: &RunArguments) -> Result<(Vec<Engine>, Place
         Some("paired") => Some(Placement::Paired),
         Some("free") => Some(Placement::Free),
         Some(other) => {
-            return Err(SuiteError::Usage(format!(
+            return Err(HarnessError::Usage(format!(
                 "unknown placement '{other}': paired or free"
             )))
         }
@@ -149,7 +149,7 @@ fn engines_and_placement(arguments: &RunArguments) -> Result<(Vec<Engine>, Place
         ),
     ];
     if let Some((_, what)) = refused.iter().find(|(is_asked, _)| *is_asked) {
-        return Err(SuiteError::Usage(format!(
+        return Err(HarnessError::Usage(format!(
             "{what} is for private servers: a server that is reached by --url is measured as it is"
         )));
     }
@@ -162,7 +162,7 @@ fn engines_and_placement(arguments: &RunArguments) -> Result<(Vec<Engine>, Place
 fn none_embedded(engines: &[Engine], why: &str) -> Result<()> {
     match engines.iter().find(|engine| engine.is_embedded()) {
         None => Ok(()),
-        Some(store) => Err(SuiteError::Usage(format!(
+        Some(store) => Err(HarnessError::Usage(format!(
             "{why}: leave {} out of --engines",
             store.name()
         ))),
@@ -198,7 +198,7 @@ fn link_latest(bench: &Path, out: &Path) -> Result<()> {
 /// The settings that the options ask for.
 ///
 /// # Errors
-/// [`SuiteError::Usage`] with the allowed values.
+/// [`HarnessError::Usage`] with the allowed values.
 pub fn settings(arguments: &RunArguments) -> Result<RunSettings> {
     let profile = Profile::parse(arguments.profile.as_deref().unwrap_or("quick"))?;
     let (engines, placement) = engines_and_placement(arguments)?;
@@ -211,7 +211,7 @@ pub fn settings(arguments: &RunArguments) -> Result<RunSettings> {
         .iter()
         .any(|count| !(1..=MOST_THREADS).contains(count))
     {
-        return Err(SuiteError::Usage(format!(
+        return Err(HarnessError::Usage(format!(
             "--threads takes numbers from 1 to {MOST_THREADS}"
         )));
     }
@@ -220,18 +220,20 @@ pub fn settings(arguments: &RunArguments) -> Result<RunSettings> {
         "prepared" => vec![Protocol::Prepared],
         "both" => vec![Protocol::Text, Protocol::Prepared],
         other => {
-            return Err(SuiteError::Usage(format!(
+            return Err(HarnessError::Usage(format!(
                 "unknown protocol '{other}': text, prepared or both"
             )))
         }
     };
     let runs = arguments.runs.unwrap_or(profile.runs);
     if runs == 0 {
-        return Err(SuiteError::Usage("--runs takes numbers from 1".to_owned()));
+        return Err(HarnessError::Usage(
+            "--runs takes numbers from 1".to_owned(),
+        ));
     }
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
     if arguments.charset.is_empty() || !arguments.charset.chars().all(plain) {
-        return Err(SuiteError::Usage(format!(
+        return Err(HarnessError::Usage(format!(
             "'{}' is no character set: the server's are in information_schema.character_sets, e.g. latin1, utf8mb4",
             arguments.charset
         )));
@@ -300,7 +302,7 @@ fn planned(arguments: &RunArguments, profile: &str) -> Result<Vec<Planned>> {
             .iter()
             .any(|(_, other): &(_, Workload)| other.name == workload.name)
         {
-            return Err(SuiteError::Usage(format!(
+            return Err(HarnessError::Usage(format!(
                 "there are two workloads of the name {}: results could not be told apart",
                 workload.name
             )));
@@ -350,7 +352,7 @@ fn some_query_of_normal(workloads: &[Planned]) -> Result<()> {
             return Ok(());
         }
     }
-    Err(SuiteError::Usage(
+    Err(HarnessError::Usage(
         "embedded stores do the queries of workload normal, and nothing else that is asked for here: add an engine of \
          a server, innodb for instance, or --workload normal without writers"
             .to_owned(),
@@ -370,7 +372,7 @@ fn known<'n>(
         .collect();
     for name in names {
         if !all.iter().any(|known| known.eq_ignore_ascii_case(name)) {
-            return Err(SuiteError::Usage(format!(
+            return Err(HarnessError::Usage(format!(
                 "unknown {what} '{name}': the workloads have {}",
                 all.join(", ")
             )));

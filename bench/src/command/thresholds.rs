@@ -11,7 +11,7 @@ use peregrine_harness::command::exit::status;
 /// Prints the cells below their thresholds and one line; exit status 1 when there are any.
 ///
 /// # Errors
-/// The suite's errors; the caller prints them.
+/// Any error of the action; the caller prints it.
 pub fn run(arguments: &ThresholdsArguments) -> Result<ExitCode> {
     let path = &arguments.thresholds;
     let text = std::fs::read_to_string(path).at("cannot read", path)?;

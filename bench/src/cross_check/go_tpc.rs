@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::tool::{
     Ran, {self},
 };
-use peregrine_harness::error::{Result, SuiteError};
+use peregrine_harness::error::{HarnessError, Result};
 
 /// The number of conditions of clause 3.3.2 that go-tpc checks: all but the eleventh, which holds for new tables only.
 pub(super) const CONDITIONS: u32 = 11;
@@ -68,7 +68,7 @@ impl GoTpc {
                 return Ok(Self { program });
             }
         }
-        Err(SuiteError::Usage(
+        Err(HarnessError::Usage(
             "go-tpc is not on this machine: run verify/tools, which installs it into target/tools"
                 .to_owned(),
         ))
@@ -113,8 +113,8 @@ impl GoTpc {
     }
 }
 
-fn not_understood(text: &str) -> SuiteError {
-    SuiteError::Server(format!(
+fn not_understood(text: &str) -> HarnessError {
+    HarnessError::Server(format!(
         "what go-tpc says is not understood: {}",
         text.trim()
     ))

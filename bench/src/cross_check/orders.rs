@@ -19,7 +19,7 @@ use crate::workload::{Counters, Workload, MIX};
 use peregrine_harness::engines::hosted::{run_all, Hosted};
 use peregrine_harness::engines::mariadb::MariaDb;
 use peregrine_harness::engines::{Engine, Placement, Protocol, ServerUrl, Session};
-use peregrine_harness::error::{PathContext, Result, SuiteError};
+use peregrine_harness::error::{HarnessError, PathContext, Result};
 use peregrine_harness::interrupt;
 
 /// go-tpc's own schema.
@@ -98,7 +98,7 @@ struct OfEngine {
 /// Fills the tables of each engine, runs the mix and checks them.
 ///
 /// # Errors
-/// When the server or go-tpc fails; [`SuiteError::Interrupted`] when the user wants to stop.
+/// When the server or go-tpc fails; [`HarnessError::Interrupted`] when the user wants to stop.
 pub fn run(
     server: &Hosted,
     go_tpc: &GoTpc,
@@ -162,7 +162,7 @@ impl On<'_> {
         let mut sessions = sessions(&MariaDb::at(&url), request.threads)?;
         for round in 0..=request.rounds {
             if interrupt::requested() {
-                return Err(SuiteError::Interrupted);
+                return Err(HarnessError::Interrupted);
             }
             let begins = round % 2 == 0;
             let mut theirs = None;

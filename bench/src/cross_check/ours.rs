@@ -9,7 +9,7 @@ use crate::runner::load::load_generator::{make_ready, measure, Latencies, Method
 use crate::runner::load::pace::Pace;
 use peregrine_harness::engines::hosted::Hosted;
 use peregrine_harness::engines::{Session, Target};
-use peregrine_harness::error::{Result, StatementContext, SuiteError};
+use peregrine_harness::error::{HarnessError, Result, StatementContext};
 use peregrine_harness::interrupt;
 use peregrine_harness::server::process::Process;
 
@@ -43,7 +43,7 @@ impl Before {
 
 fn taken(process: Process) -> Result<f64> {
     let cpu = process.cpu_seconds();
-    cpu.ok_or_else(|| SuiteError::Server("the server has ended by itself".to_owned()))
+    cpu.ok_or_else(|| HarnessError::Server("the server has ended by itself".to_owned()))
 }
 
 /// Returns how many statements the server has got so far.
@@ -85,7 +85,7 @@ pub(super) fn turn(
     let measured = measure(sessions, question, method)?;
     let (server_cpu, statements) = before.since(server)?;
     let (Some(from), Some(to)) = (client, own()) else {
-        return Err(SuiteError::Server(
+        return Err(HarnessError::Server(
             "what the clients take can't be read from /proc".to_owned(),
         ));
     };

@@ -16,7 +16,7 @@ use crate::workload::Counters;
 use peregrine_harness::engines::hosted::Hosted;
 use peregrine_harness::engines::mariadb::MariaDb;
 use peregrine_harness::engines::{Engine, Placement, Protocol};
-use peregrine_harness::error::{PathContext, Result, SuiteError};
+use peregrine_harness::error::{HarnessError, PathContext, Result};
 use peregrine_harness::interrupt;
 
 /// A request for the comparison.
@@ -57,7 +57,7 @@ pub struct Outcome {
 /// Fills the table and runs the queries.
 ///
 /// # Errors
-/// When the server or sysbench fails, or for an unknown query; [`SuiteError::Interrupted`] when the user wants to stop.
+/// When the server or sysbench fails, or for an unknown query; [`HarnessError::Interrupted`] when the user wants to stop.
 pub fn run(
     server: &Hosted,
     sysbench: &Sysbench,
@@ -68,7 +68,7 @@ pub fn run(
     let workload = tables::workload("normal", request.seed, &set)?;
     for query in &request.queries {
         if !workload.cells().contains(&query.as_str()) {
-            return Err(SuiteError::Usage(format!(
+            return Err(HarnessError::Usage(format!(
                 "unknown query '{query}': the queries are {}",
                 workload.cells().join(", ")
             )));
@@ -88,7 +88,7 @@ pub fn run(
             let mut cell = Cell::new(query, *threads);
             for round in 0..=request.rounds {
                 if interrupt::requested() {
-                    return Err(SuiteError::Interrupted);
+                    return Err(HarnessError::Interrupted);
                 }
                 let question = Question {
                     workload: &workload,

@@ -8,7 +8,7 @@ use super::tool::{
     Ran, {self},
 };
 use peregrine_harness::engines::Protocol;
-use peregrine_harness::error::{PathContext, Result, SuiteError};
+use peregrine_harness::error::{HarnessError, PathContext, Result};
 
 /// The script of the queries.
 const SCRIPT: &str = include_str!("../../../contrib/sysbench/normal.lua");
@@ -53,7 +53,7 @@ impl Sysbench {
         if tool::is_there(&program) {
             return Ok(Self { program });
         }
-        Err(SuiteError::Usage(
+        Err(HarnessError::Usage(
             "sysbench is not on this machine: install it (Debian: apt-get install sysbench)"
                 .to_owned(),
         ))
@@ -79,7 +79,7 @@ impl Sysbench {
             .arg("run");
         let ran = tool::run(&mut command, &asked.dir.join("sysbench.log"))?;
         let report = read(&ran.text).ok_or_else(|| {
-            SuiteError::Server(format!(
+            HarnessError::Server(format!(
                 "the report of sysbench is not understood: {}",
                 ran.text.trim()
             ))

@@ -5,7 +5,7 @@ use crate::runner::loading::{Loading, Place, TableFile};
 use crate::workload::{builtin, data_file, Options, Workload};
 use peregrine_harness::engines::hosted::Hosted;
 use peregrine_harness::engines::Engine;
-use peregrine_harness::error::{PathContext, Result, SuiteError};
+use peregrine_harness::error::{HarnessError, PathContext, Result};
 use peregrine_harness::interrupt;
 
 /// Returns a shipped workload with these parameters.
@@ -28,7 +28,7 @@ pub(super) fn workload(name: &str, seed: u64, set: &[(&str, i64)]) -> Result<Wor
 /// Loads the tables into the engine's schema.
 ///
 /// # Errors
-/// When loading fails; [`SuiteError::Interrupted`] when the user wants to stop.
+/// When loading fails; [`HarnessError::Interrupted`] when the user wants to stop.
 pub(super) fn fill(server: &Hosted, workload: &Workload, engine: Engine, seed: u64) -> Result<()> {
     let data_dir = server.data_dir();
     let dir = data_dir.with_file_name("rows");
@@ -40,7 +40,7 @@ pub(super) fn fill(server: &Hosted, workload: &Workload, engine: Engine, seed: u
         files.push(TableFile { path, rows });
     }
     if interrupt::requested() {
-        return Err(SuiteError::Interrupted);
+        return Err(HarnessError::Interrupted);
     }
     let loading = Loading {
         workload,

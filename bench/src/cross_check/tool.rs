@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use rustix::io::Errno;
 use rustix::process::{waitid, Pid, WaitId, WaitIdOptions};
 
-use peregrine_harness::error::{PathContext, Result, SuiteError};
+use peregrine_harness::error::{HarnessError, PathContext, Result};
 use peregrine_harness::interrupt;
 use peregrine_harness::server::process::Process;
 
@@ -32,7 +32,7 @@ pub(super) fn is_there(program: &Path) -> bool {
 /// Runs a command to its end, with its output in the file `log`.
 ///
 /// # Errors
-/// When the command can't be run or fails, with its last lines of output; [`SuiteError::Interrupted`] when the user
+/// When the command can't be run or fails, with its last lines of output; [`HarnessError::Interrupted`] when the user
 /// wants to stop.
 pub(super) fn run(command: &mut Command, log: &Path) -> Result<Ran> {
     let name = command.get_program().to_string_lossy().into_owned();
@@ -53,19 +53,19 @@ pub(super) fn run(command: &mut Command, log: &Path) -> Result<Ran> {
     });
     let status = child.wait().at("cannot wait for", Path::new(&name))?;
     if interrupt::requested() {
-        return Err(SuiteError::Interrupted);
+        return Err(HarnessError::Interrupted);
     }
     let text = std::fs::read(log).at("cannot read", log)?;
     let text = String::from_utf8_lossy(&text).into_owned();
     if !status.success() {
         let lines: Vec<&str> = text.lines().filter(|line| !line.is_empty()).collect();
         let last = lines.get(lines.len().saturating_sub(5)..);
-        return Err(SuiteError::Server(format!(
+        return Err(HarnessError::Server(format!(
             "{name} ended with {status}: {}",
             last.unwrap_or_default().join(" / ")
         )));
     }
-    let cpu = cpu.ok_or_else(|| SuiteError::Server(format!("what {name} took is not known")))?;
+    let cpu = cpu.ok_or_else(|| HarnessError::Server(format!("what {name} took is not known")))?;
     Ok(Ran { text, cpu })
 }
 

@@ -9,7 +9,7 @@ use super::outcome::{Cell, Outcome, StoreOutcome};
 use crate::normal::fingerprint;
 use crate::stores::{Store, StoreReader};
 use peregrine_harness::dice::Dice;
-use peregrine_harness::error::{Result, SuiteError};
+use peregrine_harness::error::{HarnessError, Result};
 use peregrine_harness::interrupt;
 
 /// The number of reads in a call, which uses one snapshot.
@@ -155,7 +155,7 @@ fn read(store: &dyn Store, calls: &[Calls], run: Duration) -> Result<Found> {
         let joined = threads.into_iter().map(|thread| {
             thread
                 .join()
-                .unwrap_or_else(|_| Err(SuiteError::Server("a reader panicked".to_owned())))
+                .unwrap_or_else(|_| Err(HarnessError::Server("a reader panicked".to_owned())))
         });
         joined.collect::<Result<Vec<Found>>>()
     })?;

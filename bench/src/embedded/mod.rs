@@ -44,7 +44,7 @@ pub fn create(name: &str, dir: &Path, cache: u64) -> Result<Box<dyn Store>> {
         "redb" => Embedded::Redb,
         "fjall" => Embedded::Fjall,
         other => {
-            return Err(peregrine_harness::error::SuiteError::Usage(format!(
+            return Err(peregrine_harness::error::HarnessError::Usage(format!(
                 "there is no store {other}: choose from {}",
                 NAMES.join(", ")
             )))

@@ -1,7 +1,7 @@
 //! The workload on table `normal`: a user-account table and thirteen read queries, as published in
 //! the engine comparisons of 2007 to 2010.
 //!
-//! A row is a pure function of seed and id ([`generator`]). So the suite computes the right answer to every query
+//! A row is a pure function of seed and id ([`generator`]). So the benchmark computes the right answer to every query
 //! beforehand ([`answers`]) and checks every answer of a server against it. The table's definition and the queries are
 //! in `workloads/normal.toml`.
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use peregrine_harness::error::{Result, SuiteError};
+use peregrine_harness::error::{HarnessError, Result};
 
 /// One of the thirteen read queries; named as published.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -80,13 +80,13 @@ impl Query {
     /// Returns the query of this name, in upper or lower case.
     ///
     /// # Errors
-    /// [`SuiteError::Usage`], which lists all names.
+    /// [`HarnessError::Usage`], which lists all names.
     pub fn parse(name: &str) -> Result<Self> {
         Self::ALL
             .into_iter()
             .find(|query| query.name().eq_ignore_ascii_case(name))
             .ok_or_else(|| {
-                SuiteError::Usage(format!(
+                HarnessError::Usage(format!(
                     "unknown query '{name}': the queries are {}",
                     Self::ALL.map(Self::name).join(", ")
                 ))

@@ -11,7 +11,7 @@ use crate::results::file;
 use crate::results::record::{Line, Run, Second};
 use crate::workload::{Options, Workload};
 use peregrine_harness::arithmetic;
-use peregrine_harness::error::{Result, SuiteError};
+use peregrine_harness::error::{HarnessError, Result};
 
 #[derive(Serialize)]
 struct Data {
@@ -179,7 +179,7 @@ pub fn embedded(
         cells: cells(queries, series),
     };
     let json =
-        serde_json::to_string(&data).map_err(|error| SuiteError::Report(error.to_string()))?;
+        serde_json::to_string(&data).map_err(|error| HarnessError::Report(error.to_string()))?;
     // Without `<`, nothing in the JSON can end the script element early.
     Ok(json.replace('<', "\\u003c"))
 }

@@ -21,7 +21,7 @@ use minijinja::{context, Environment};
 use crate::behaviour::Findings;
 use crate::results::record::Line;
 use crate::results::{file, Changes};
-use peregrine_harness::error::{PathContext, Result, SuiteError};
+use peregrine_harness::error::{HarnessError, PathContext, Result};
 
 /// The report's file name in an output directory.
 pub const FILE_NAME: &str = "report.html";
@@ -89,11 +89,11 @@ pub fn write(dirs: &[PathBuf], out: &Path) -> Result<()> {
 /// When there are no results, or the template fails.
 pub fn render(sources: &[Source], changes: Option<&Changes>) -> Result<String> {
     if sources.is_empty() {
-        return Err(SuiteError::Usage(
+        return Err(HarnessError::Usage(
             "a report needs at least one directory with results".to_owned(),
         ));
     }
-    let failed = |error: minijinja::Error| SuiteError::Report(error.to_string());
+    let failed = |error: minijinja::Error| HarnessError::Report(error.to_string());
     let mut environment = Environment::new();
     environment
         .add_template("page.html", PAGE)

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use super::record::{Header, Line, FORMAT};
-use peregrine_harness::error::{PathContext, Result, SuiteError};
+use peregrine_harness::error::{HarnessError, PathContext, Result};
 
 /// The file's name in the output directory.
 pub const FILE_NAME: &str = "results.jsonl";
@@ -62,7 +62,7 @@ impl Journal {
     /// When it can't be written.
     pub fn append(&mut self, line: &Line) -> Result<()> {
         let mut text =
-            serde_json::to_string(line).map_err(|error| SuiteError::Report(error.to_string()))?;
+            serde_json::to_string(line).map_err(|error| HarnessError::Report(error.to_string()))?;
         text.push('\n');
         self.file
             .write_all(text.as_bytes())
@@ -88,7 +88,7 @@ pub fn read(dir: &Path) -> Result<Vec<Line>> {
         .iter()
         .rposition(|byte| *byte == b'\n')
         .map_or(0, |end| end + 1);
-    let problem = |line: usize, problem: String| SuiteError::Results {
+    let problem = |line: usize, problem: String| HarnessError::Results {
         path: path.clone(),
         line,
         problem,

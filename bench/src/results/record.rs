@@ -30,7 +30,7 @@ pub const FORMAT: u32 = 2;
 pub struct Header {
     /// The format of the file, [`FORMAT`].
     pub format: u32,
-    /// The version of this suite.
+    /// The version of this program.
     pub suite_version: String,
     /// The server's `@@version`; empty where only embedded stores are measured.
     pub server_version: String,

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use crate::workload::document::{parse, Complaints, Node, Section};
 use crate::workload::problem::Problems;
 use peregrine_harness::engines::Engine;
-use peregrine_harness::error::{Result, SuiteError};
+use peregrine_harness::error::{HarnessError, Result};
 
 /// The thresholds of a file.
 #[derive(Debug, Clone, PartialEq)]
@@ -39,7 +39,7 @@ impl Thresholds {
     /// Reads a file; `file` is its name for messages.
     ///
     /// # Errors
-    /// [`SuiteError::Workload`], which lists all problems.
+    /// [`HarnessError::Workload`], which lists all problems.
     pub fn read(text: &str, file: &str) -> Result<Self> {
         let complaints = Complaints::new(text);
         let thresholds = parse(text, &complaints).and_then(|document| {
@@ -55,7 +55,7 @@ impl Thresholds {
             Some(thresholds) if all.is_empty() => Ok(thresholds),
             _ => {
                 let file = file.to_owned();
-                Err(SuiteError::Workload(Problems { file, all }.to_string()))
+                Err(HarnessError::Workload(Problems { file, all }.to_string()))
             }
         }
     }

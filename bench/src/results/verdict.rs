@@ -9,7 +9,7 @@ use super::record::{Line, Run};
 use super::thresholds::Thresholds;
 use peregrine_harness::arithmetic;
 use peregrine_harness::engines::Engine;
-use peregrine_harness::error::{Result, SuiteError};
+use peregrine_harness::error::{HarnessError, Result};
 
 /// The outcome.
 #[derive(Debug, Clone, PartialEq)]
@@ -87,7 +87,7 @@ impl Verdict {
     /// When the results have no header.
     pub fn of(lines: &[Line], thresholds: &Thresholds) -> Result<Self> {
         let header = file::header(lines)
-            .ok_or_else(|| SuiteError::Usage("the results have no header".to_owned()))?;
+            .ok_or_else(|| HarnessError::Usage("the results have no header".to_owned()))?;
         let settings = &header.settings;
         let mut judging = Judging {
             thresholds,

@@ -12,7 +12,7 @@ use super::quiesce::{bring_to_rest, settle};
 use crate::results::record::Load;
 use crate::workload::{Table, Workload};
 use peregrine_harness::engines::Engine;
-use peregrine_harness::error::{Result, StatementContext, SuiteError};
+use peregrine_harness::error::{HarnessError, Result, StatementContext};
 use peregrine_harness::server::process::Process;
 
 /// A table's rows, ready to be loaded.
@@ -358,7 +358,7 @@ fn count(connection: &mut mysql::Conn, table: &str, rows: u64) -> Result<()> {
     if count == Some(rows) {
         Ok(())
     } else {
-        Err(SuiteError::Server(format!(
+        Err(HarnessError::Server(format!(
             "{rows} rows were loaded into {table}, but the table has {}",
             count.map_or_else(|| "none".to_owned(), |count| count.to_string())
         )))

@@ -30,7 +30,7 @@ use crate::results::record::{Finish, Header, Line, Load, Planned, RunSettings, F
 use crate::stores;
 use crate::workload::{data_file, Mode, Workload};
 use peregrine_harness::engines::Engine;
-use peregrine_harness::error::{PathContext, Result, StatementContext, SuiteError};
+use peregrine_harness::error::{HarnessError, PathContext, Result, StatementContext};
 use peregrine_harness::interrupt;
 
 /// The outcome of a complete run.
@@ -43,7 +43,7 @@ pub struct Outcome {
 /// Runs the benchmark, or resumes it.
 ///
 /// # Errors
-/// [`SuiteError::Interrupted`] when the user stops it. Then the server is stopped, too, and the results so far are
+/// [`HarnessError::Interrupted`] when the user stops it. Then the server is stopped, too, and the results so far are
 /// kept.
 pub fn run(request: &Request) -> Result<Outcome> {
     let begun = Instant::now();
@@ -58,7 +58,7 @@ pub fn run(request: &Request) -> Result<Outcome> {
         }
         same_server(&settings, &request.server)?;
     } else if request.out.join(FILE_NAME).exists() {
-        return Err(SuiteError::Usage(format!(
+        return Err(HarnessError::Usage(format!(
             "{} has results already: go on with them (--resume --out {}), or choose another --out",
             request.out.display(),
             request.out.display()
@@ -68,7 +68,7 @@ pub fn run(request: &Request) -> Result<Outcome> {
         settings.server = Some(remote_host::ask(url, &settings.engines)?);
     }
     if matches!(request.server, Server::None) && !settings.server_engines().is_empty() {
-        return Err(SuiteError::Usage(
+        return Err(HarnessError::Usage(
             "engines of a server can't be measured without one".to_owned(),
         ));
     }
@@ -83,10 +83,10 @@ fn same_server(settings: &RunSettings, server: &Server) -> Result<()> {
     match (&settings.server, server) {
         (None, Server::Private(_) | Server::None) => Ok(()),
         (Some(before), Server::Url(url)) if before.url == url.to_string() => Ok(()),
-        (None, Server::Url(_)) => Err(SuiteError::Usage(
+        (None, Server::Url(_)) => Err(HarnessError::Usage(
             "the results were begun on private servers: go on with them without --url".to_owned(),
         )),
-        (Some(before), _) => Err(SuiteError::Usage(format!(
+        (Some(before), _) => Err(HarnessError::Usage(format!(
             "the results were begun on the server at {}: go on with them with --url, and its password",
             before.url
         ))),
@@ -130,7 +130,7 @@ fn measure_session(
 
 fn stop_if_asked() -> Result<()> {
     if interrupt::requested() {
-        Err(SuiteError::Interrupted)
+        Err(HarnessError::Interrupted)
     } else {
         Ok(())
     }
@@ -524,7 +524,7 @@ fn must_be_same(before: &Header, now: &Header) -> Result<()> {
     if versions(before) == versions(now) && before.machine.cpu == now.machine.cpu {
         Ok(())
     } else {
-        Err(SuiteError::Usage(format!(
+        Err(HarnessError::Usage(format!(
             "the results were begun with server {} {:?} on {}, which is not what is here now ({} {:?} on {}): \
              begin anew with another --out",
             before.server_version,

@@ -22,7 +22,7 @@ use crate::results::record::{Deferred, Kind, Line, Run, RunSettings, WarmUp};
 use crate::workload::{Client, Counters, Mode, Transaction, Workload, MIX};
 use peregrine_harness::arithmetic;
 use peregrine_harness::engines::{Datum, Engine, Protocol, RowSink, Session, Statement, Value};
-use peregrine_harness::error::{Result, SuiteError};
+use peregrine_harness::error::{HarnessError, Result};
 use peregrine_harness::server::process::Process;
 
 /// The work of a measurement, and where its results are written.
@@ -54,7 +54,7 @@ impl Measuring<'_> {
     /// Measures all groups.
     ///
     /// # Errors
-    /// [`SuiteError::Interrupted`] when the user stops it; otherwise when the host can't be restored after a failure,
+    /// [`HarnessError::Interrupted`] when the user stops it; otherwise when the host can't be restored after a failure,
     /// or results can't be written.
     pub fn all(&mut self, work: &[Work], host: &mut dyn Host) -> Result<()> {
         let planned = work
@@ -94,7 +94,7 @@ impl Measuring<'_> {
             let before = Usage::now(host, step.engine);
             let measured = match fresh {
                 Ok(()) => self.ask(group, step.engine, step.run, self.run_s(), host)?,
-                Err(SuiteError::Interrupted) => return Err(SuiteError::Interrupted),
+                Err(HarnessError::Interrupted) => return Err(HarnessError::Interrupted),
                 Err(error) => self.failed(&error, step.engine, host)?,
             };
             let used = Usage::now(host, step.engine).since(before);
@@ -172,7 +172,7 @@ impl Measuring<'_> {
         ));
         match host.drain(engine) {
             Ok(deferred) => Ok(deferred),
-            Err(SuiteError::Interrupted) => Err(SuiteError::Interrupted),
+            Err(HarnessError::Interrupted) => Err(HarnessError::Interrupted),
             Err(error) => {
                 let mut problem = Some(error.to_string());
                 recover(host, engine, &mut problem)?;
@@ -319,7 +319,7 @@ impl Measuring<'_> {
                 measured.beside = ran.done;
                 measured
             }
-            Err(SuiteError::Interrupted) => return Err(SuiteError::Interrupted),
+            Err(HarnessError::Interrupted) => return Err(HarnessError::Interrupted),
             Err(error) => return self.failed(&error, engine, host),
         };
         if measured.tally.errors > 0 {
@@ -362,7 +362,12 @@ impl Measuring<'_> {
     }
 
     /// The result of a run that could not begin: one error.
-    fn failed(&self, error: &SuiteError, engine: Engine, host: &mut dyn Host) -> Result<Measured> {
+    fn failed(
+        &self,
+        error: &HarnessError,
+        engine: Engine,
+        host: &mut dyn Host,
+    ) -> Result<Measured> {
         let mut problem = Some(error.to_string());
         recover(host, engine, &mut problem)?;
         Ok(Measured {
@@ -504,7 +509,7 @@ fn number(session: &mut dyn Session, engine: Engine, sql: &str) -> Result<i64> {
     let mut only = Only(None);
     session.execute(0, &[], &mut only)?;
     only.0
-        .ok_or_else(|| SuiteError::Server(format!("{sql}: the answer is no whole number")))
+        .ok_or_else(|| HarnessError::Server(format!("{sql}: the answer is no whole number")))
 }
 
 /// Processor time so far, in seconds.

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::store::Store;
 use crate::normal::generator::{Generator, Row};
-use peregrine_harness::error::{Result, SuiteError};
+use peregrine_harness::error::{HarnessError, Result};
 
 /// The number of rows in a transaction.
 const BATCH: u32 = 10_000;
@@ -21,7 +21,7 @@ pub struct Filled {
 /// Fills an empty store with the table, as long as `goes_on` returns true.
 ///
 /// # Errors
-/// The store's errors; [`SuiteError::Interrupted`] when `goes_on` returned false.
+/// The store's errors; [`HarnessError::Interrupted`] when `goes_on` returned false.
 pub fn fill(
     store: &mut dyn Store,
     generator: &Generator,
@@ -41,7 +41,7 @@ pub fn fill(
         load += begun.elapsed();
         first = last + 1;
         if !goes_on() {
-            return Err(SuiteError::Interrupted);
+            return Err(HarnessError::Interrupted);
         }
     }
     let begun = Instant::now();

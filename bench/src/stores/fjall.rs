@@ -14,7 +14,7 @@ use super::row_bytes;
 use super::store::{failed, Store, StoreReader};
 use crate::normal::generator::Row;
 use peregrine_harness::engines::RowSink;
-use peregrine_harness::error::{Result, SuiteError};
+use peregrine_harness::error::{HarnessError, Result};
 
 const TITLE: &str = "fjall";
 
@@ -35,7 +35,7 @@ pub struct Fjall {
     cache: u64,
 }
 
-fn error(error: ::fjall::Error) -> SuiteError {
+fn error(error: ::fjall::Error) -> HarnessError {
     failed(TITLE, error)
 }
 

@@ -10,7 +10,7 @@ use super::row_bytes::{
     Entry, {self},
 };
 use peregrine_harness::engines::{RowSink, Value};
-use peregrine_harness::error::{Result, SuiteError};
+use peregrine_harness::error::{HarnessError, Result};
 
 /// A snapshot of a store.
 ///
@@ -34,8 +34,8 @@ pub trait KeysAndValues {
     ) -> Result<()>;
 }
 
-fn no_row() -> SuiteError {
-    SuiteError::Server("what a store has under a row's key is no row".to_owned())
+fn no_row() -> HarnessError {
+    HarnessError::Server("what a store has under a row's key is no row".to_owned())
 }
 
 /// Answers a question by one snapshot.

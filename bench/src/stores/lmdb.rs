@@ -15,7 +15,7 @@ use super::row_bytes;
 use super::store::{failed, Store, StoreReader};
 use crate::normal::generator::Row;
 use peregrine_harness::engines::RowSink;
-use peregrine_harness::error::{PathContext as _, Result, SuiteError};
+use peregrine_harness::error::{HarnessError, PathContext as _, Result};
 
 /// The maximum number of readers; LMDB keeps a slot for each in a file beside the data.
 const MOST_READERS: u32 = 8_192;
@@ -41,7 +41,7 @@ pub struct Lmdb {
     trees: Trees,
 }
 
-fn error(error: heed::Error) -> SuiteError {
+fn error(error: heed::Error) -> HarnessError {
     failed(TITLE, error)
 }
 

@@ -74,7 +74,7 @@ fn schema() -> TableSchema {
     }
 }
 
-fn error(error: peregrine::Error) -> peregrine_harness::error::SuiteError {
+fn error(error: peregrine::Error) -> peregrine_harness::error::HarnessError {
     failed(TITLE, error)
 }
 

@@ -18,7 +18,7 @@ use super::row_bytes;
 use super::store::{failed, Store, StoreReader};
 use crate::normal::generator::Row;
 use peregrine_harness::engines::RowSink;
-use peregrine_harness::error::{PathContext as _, Result, SuiteError};
+use peregrine_harness::error::{HarnessError, PathContext as _, Result};
 
 const TITLE: &str = "redb";
 
@@ -32,7 +32,7 @@ pub struct Redb {
     cache: u64,
 }
 
-fn error(error: impl Into<::redb::Error>) -> SuiteError {
+fn error(error: impl Into<::redb::Error>) -> HarnessError {
     failed(TITLE, error.into())
 }
 

@@ -8,7 +8,7 @@ use super::question::Question;
 use super::store::StoreReader;
 use crate::normal::Query;
 use peregrine_harness::engines::{Datum, Engine, Protocol, RowSink, Session, Statement};
-use peregrine_harness::error::{Result, SuiteError};
+use peregrine_harness::error::{HarnessError, Result};
 
 /// A session on a store.
 ///
@@ -46,7 +46,7 @@ impl Session for StoreSession {
         let query = self.queries.get(statement).copied().flatten();
         let question = query.and_then(|query| Question::of(query, parameters));
         let Some(question) = question else {
-            return Err(SuiteError::Usage(
+            return Err(HarnessError::Usage(
                 "an embedded store answers the queries of table normal only".to_owned(),
             ));
         };

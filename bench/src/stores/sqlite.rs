@@ -9,7 +9,7 @@ use super::question::{give_day, Question, Wanted};
 use super::store::{failed, Store, StoreReader};
 use crate::normal::generator::Row;
 use peregrine_harness::engines::{RowSink, Value};
-use peregrine_harness::error::{PathContext as _, Result, SuiteError};
+use peregrine_harness::error::{HarnessError, PathContext as _, Result};
 
 const TITLE: &str = "SQLite";
 
@@ -43,7 +43,7 @@ pub struct Sqlite {
     connection: std::sync::Mutex<Connection>,
 }
 
-fn error(error: rusqlite::Error) -> SuiteError {
+fn error(error: rusqlite::Error) -> HarnessError {
     failed(TITLE, error)
 }
 

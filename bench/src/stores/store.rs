@@ -5,7 +5,7 @@ use std::path::Path;
 use super::question::Question;
 use crate::normal::generator::Row;
 use peregrine_harness::engines::RowSink;
-use peregrine_harness::error::{Result, SuiteError};
+use peregrine_harness::error::{HarnessError, Result};
 
 /// A store with table `normal`: primary key `id`, a unique index on `email`, an index on `country_id`,
 /// `state_id`, `city`.
@@ -88,7 +88,7 @@ pub trait StoreReader: Send {
     fn answer(&mut self, question: &Question, rows: &mut dyn RowSink) -> Result<()>;
 }
 
-/// Converts a store's error into one of the suite.
-pub(super) fn failed(store: &str, error: impl std::fmt::Display) -> SuiteError {
-    SuiteError::Server(format!("{store}: {error}"))
+/// Converts a store's error into one of the harness.
+pub(super) fn failed(store: &str, error: impl std::fmt::Display) -> HarnessError {
+    HarnessError::Server(format!("{store}: {error}"))
 }

@@ -15,7 +15,7 @@ use peregrine_harness::engines::hosted::{
     Hosted, {self},
 };
 use peregrine_harness::engines::Engine;
-use peregrine_harness::error::{Result, StatementContext, SuiteError};
+use peregrine_harness::error::{HarnessError, Result, StatementContext};
 use peregrine_harness::interrupt;
 
 /// Batches must be at least this many times as fast as single rows.
@@ -111,12 +111,13 @@ fn join(connection: &mut Conn) -> Result<((u64, u64, String), Duration)> {
     let sql = "SELECT COUNT(*), SUM(id), MAX(pad) FROM asked STRAIGHT_JOIN found FORCE INDEX (k) \
                ON found.k = asked.k AND found.pad <> asked.n";
     if interrupt::requested() {
-        return Err(SuiteError::Interrupted);
+        return Err(HarnessError::Interrupted);
     }
     let begun = Instant::now();
     let answer = connection.query_first(sql).running(sql)?;
     let took = begun.elapsed();
-    let answer = answer.ok_or_else(|| SuiteError::Server("a join without an answer".to_owned()))?;
+    let answer =
+        answer.ok_or_else(|| HarnessError::Server("a join without an answer".to_owned()))?;
     Ok((answer, took))
 }
 
@@ -144,7 +145,7 @@ fn measure(
         let (again, took) = join(&mut connection)?;
         if again != answer {
             let both = format!("{again:?} by batches, {answer:?} row by row");
-            return Err(SuiteError::Server(format!(
+            return Err(HarnessError::Server(format!(
                 "{} answers {both}",
                 engine.name()
             )));
@@ -157,13 +158,13 @@ fn measure(
 /// Runs the joins of both engines on a server that has just been started.
 ///
 /// # Errors
-/// When the server does not answer, or two answers differ; [`SuiteError::Interrupted`].
+/// When the server does not answer, or two answers differ; [`HarnessError::Interrupted`].
 pub fn run(request: &Request, server: &Hosted, mut told: impl FnMut(&str)) -> Result<Outcome> {
     interrupt::flag();
     let (wanted, innodb) = measure(server, Engine::InnoDb, request.rows, &mut told)?;
     let (got, peregrine) = measure(server, Engine::Peregrine, request.rows, &mut told)?;
     if got != wanted || wanted.0 == 0 {
-        return Err(SuiteError::Server(format!(
+        return Err(HarnessError::Server(format!(
             "InnoDB answers {wanted:?}, Peregrine {got:?}"
         )));
     }

@@ -15,7 +15,7 @@ use super::load::machine_pauses::{
     MachinePauses, Stretch, {self},
 };
 use super::load::write_load::WriteLoad;
-use peregrine_harness::error::{Result, SuiteError};
+use peregrine_harness::error::{HarnessError, Result};
 use peregrine_harness::interrupt;
 
 /// The upper limit of the histograms, in microseconds.
@@ -156,7 +156,7 @@ struct Seen {
 /// Runs the measurement.
 ///
 /// # Errors
-/// When the engine returns an error; [`SuiteError::Interrupted`].
+/// When the engine returns an error; [`HarnessError::Interrupted`].
 pub fn run(
     load: &dyn WriteLoad,
     request: &Request<'_>,
@@ -186,10 +186,10 @@ pub fn run(
             .map(|thread| {
                 thread
                     .join()
-                    .unwrap_or_else(|_| Err(SuiteError::Server("a writer panicked".to_owned())))
+                    .unwrap_or_else(|_| Err(HarnessError::Server("a writer panicked".to_owned())))
             })
             .collect();
-        Ok::<_, SuiteError>((checkpoints?, seen?, watching.end()?))
+        Ok::<_, HarnessError>((checkpoints?, seen?, watching.end()?))
     })?;
     let whole = Stretch::since(begun);
     let mut outcome = Outcome {
@@ -226,7 +226,7 @@ pub fn run(
             .inside
             .add(&one.inside)
             .and_then(|()| outcome.outside.add(&one.outside));
-        added.map_err(|error| SuiteError::Report(error.to_string()))?;
+        added.map_err(|error| HarnessError::Report(error.to_string()))?;
         for (pause, met) in one.pauses {
             let of = if met {
                 &mut outcome.pauses_inside
@@ -248,7 +248,7 @@ pub fn run(
 
 fn histogram() -> Result<Histogram<u64>> {
     Histogram::new_with_bounds(1, LONGEST_US, 3)
-        .map_err(|error| SuiteError::Report(error.to_string()))
+        .map_err(|error| HarnessError::Report(error.to_string()))
 }
 
 /// Returns whether a checkpoint ran at this count of their begins and ends.

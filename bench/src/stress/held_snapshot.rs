@@ -14,7 +14,7 @@ use peregrine_harness::engines::hosted::{
     Hosted, {self},
 };
 use peregrine_harness::engines::Engine;
-use peregrine_harness::error::{Result, StatementContext, SuiteError};
+use peregrine_harness::error::{HarnessError, Result, StatementContext};
 use peregrine_harness::interrupt::sleep;
 
 /// Growth that counts as none, in bytes.
@@ -189,7 +189,7 @@ pub fn run(server: &Hosted, request: &Request, mut told: impl FnMut(&str)) -> Re
     })?;
     outcome.refused = refused.load(Ordering::Relaxed);
     if let Some(fault) = failed.into_inner().unwrap_or_default() {
-        return Err(SuiteError::Server(fault));
+        return Err(HarnessError::Server(fault));
     }
     told("waiting for what was kept for the reader to go");
     (outcome.after, outcome.settled_s) = settled(server, request, &mut told)?;
@@ -250,7 +250,7 @@ fn hold(
     let seen = match sum(reader) {
         Ok(now) if now == seen => Seen::OneState,
         Ok(_) => Seen::Another,
-        Err(SuiteError::Sql { source, .. }) if is_timeout(&source) => Seen::Nothing,
+        Err(HarnessError::Sql { source, .. }) if is_timeout(&source) => Seen::Nothing,
         Err(error) => return Err(error),
     };
     let look_s = look.elapsed().as_secs_f64();

@@ -11,7 +11,7 @@ use peregrine_harness::engines::hosted::{
     Hosted, {self},
 };
 use peregrine_harness::engines::Engine;
-use peregrine_harness::error::{Result, StatementContext, SuiteError};
+use peregrine_harness::error::{HarnessError, Result, StatementContext};
 
 /// The throughput of one engine at one number of sessions.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -118,11 +118,11 @@ fn once(server: &Hosted, engine: Engine, count: u32, run: Duration) -> Result<Th
         (counted, elapsed)
     });
     if let Some(fault) = failed.into_inner().unwrap_or_default() {
-        return Err(SuiteError::Server(fault));
+        return Err(HarnessError::Server(fault));
     }
     let statement = "SELECT n FROM stress.hot";
     let value: Option<u64> = connection.query_first(statement).running(statement)?;
-    let value = value.ok_or_else(|| SuiteError::Server("the hot row is gone".to_owned()))?;
+    let value = value.ok_or_else(|| HarnessError::Server("the hot row is gone".to_owned()))?;
     Ok(Throughput {
         engine,
         sessions: count,

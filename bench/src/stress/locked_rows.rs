@@ -14,7 +14,7 @@ use peregrine_harness::engines::hosted::{
     Hosted, {self},
 };
 use peregrine_harness::engines::Engine;
-use peregrine_harness::error::{Result, StatementContext, SuiteError};
+use peregrine_harness::error::{HarnessError, Result, StatementContext};
 use peregrine_harness::interrupt;
 
 /// The maximum growth of the server's memory because of the locks, in bytes.
@@ -128,7 +128,7 @@ fn measure(
     let schema = format!("locked_{name}");
     let mut connection = server.connect(None)?;
     let memory = || {
-        let unknown = || SuiteError::Server("the server's memory can't be read".to_owned());
+        let unknown = || HarnessError::Server("the server's memory can't be read".to_owned());
         resident_bytes(server.process()?).ok_or_else(unknown)
     };
     told(&format!("filling the table of {name}"));
@@ -144,7 +144,7 @@ fn measure(
     told("reading all rows");
     read_all(&mut connection, "SELECT id, v FROM t")?;
     if interrupt::requested() {
-        return Err(SuiteError::Interrupted);
+        return Err(HarnessError::Interrupted);
     }
     let before = memory()?;
     told("locking all rows");
@@ -153,7 +153,7 @@ fn measure(
     let read = read_all(&mut connection, "SELECT id, v FROM t FOR UPDATE")?;
     let took = begun.elapsed();
     if read != rows {
-        return Err(SuiteError::Server(format!("{name} locked {read} rows")));
+        return Err(HarnessError::Server(format!("{name} locked {read} rows")));
     }
     let after = memory()?;
     let mut other = server.connect(None)?;
@@ -174,7 +174,7 @@ fn measure(
 /// Locks the rows on both engines, on a server that has just been started.
 ///
 /// # Errors
-/// When the server does not answer; [`SuiteError::Interrupted`].
+/// When the server does not answer; [`HarnessError::Interrupted`].
 pub fn run(request: &Request, server: &Hosted, mut told: impl FnMut(&str)) -> Result<Outcome> {
     interrupt::flag();
     Ok(Outcome {

@@ -11,7 +11,7 @@ use mysql::prelude::Queryable;
 use super::size::resident_bytes;
 use peregrine_harness::engines::hosted::Hosted;
 use peregrine_harness::engines::Engine;
-use peregrine_harness::error::{Result, StatementContext, SuiteError};
+use peregrine_harness::error::{HarnessError, Result, StatementContext};
 use peregrine_harness::interrupt;
 
 /// The number of tables in a schema.
@@ -131,7 +131,7 @@ fn each(
                     let mut connection = server.connect(None)?;
                     for table in (session..tables).step_by(SESSIONS as usize) {
                         if interrupt::requested() {
-                            return Err(SuiteError::Interrupted);
+                            return Err(HarnessError::Interrupted);
                         }
                         work(&mut connection, table)?;
                     }
@@ -140,7 +140,7 @@ fn each(
             })
             .collect();
         sessions.into_iter().try_for_each(|session| {
-            let panicked = |_| Err(SuiteError::Server("a session panicked".to_owned()));
+            let panicked = |_| Err(HarnessError::Server("a session panicked".to_owned()));
             session.join().unwrap_or_else(panicked)
         })
     })?;
@@ -152,7 +152,7 @@ fn read(connection: &mut mysql::Conn, table: u32) -> Result<()> {
     let found: Option<(u32, u32)> = connection.query_first(&statement).running(&statement)?;
     match found {
         Some((a, b)) if a == table && b == table % 7 => Ok(()),
-        other => Err(SuiteError::Server(format!(
+        other => Err(HarnessError::Server(format!(
             "{statement}: {other:?}, not ({table}, {})",
             table % 7
         ))),
@@ -169,7 +169,7 @@ fn read_by_indexes(connection: &mut mysql::Conn, table: u32) -> Result<()> {
         );
         let found: Vec<(u32, u32, u32, u32)> = connection.query(&statement).running(&statement)?;
         if found != [(1, table, table % 7, value)] {
-            return Err(SuiteError::Server(format!("{statement}: {found:?}")));
+            return Err(HarnessError::Server(format!("{statement}: {found:?}")));
         }
     }
     Ok(())
@@ -178,7 +178,7 @@ fn read_by_indexes(connection: &mut mysql::Conn, table: u32) -> Result<()> {
 /// Runs the test for one engine, on a server of its own.
 ///
 /// # Errors
-/// When a statement fails or answers wrongly; [`SuiteError::Interrupted`].
+/// When a statement fails or answers wrongly; [`HarnessError::Interrupted`].
 pub fn measure(
     server: &mut Hosted,
     engine: Engine,

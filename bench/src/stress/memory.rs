@@ -16,7 +16,7 @@ use peregrine_harness::dice::Dice;
 use peregrine_harness::engines::hosted::{
     Hosted, {self},
 };
-use peregrine_harness::error::{Result, SuiteError};
+use peregrine_harness::error::{HarnessError, Result};
 use peregrine_harness::interrupt;
 use peregrine_harness::server::MemoryLimit;
 
@@ -158,7 +158,7 @@ impl Shared {
 /// Runs the load on a server that has just been started within `limit`.
 ///
 /// # Errors
-/// When the server refuses to create the tables; [`SuiteError::Interrupted`].
+/// When the server refuses to create the tables; [`HarnessError::Interrupted`].
 pub fn run(
     server: &Hosted,
     limit: &MemoryLimit,
@@ -282,7 +282,7 @@ fn watch(
     let mut next = between;
     while begun.elapsed() < request.duration && !shared.stops() {
         if interrupt::requested() {
-            return Err(SuiteError::Interrupted);
+            return Err(HarnessError::Interrupted);
         }
         std::thread::sleep(LOOK);
         let process = server.process()?;

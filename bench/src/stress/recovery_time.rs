@@ -13,7 +13,7 @@ use super::load::write_load::{
 use peregrine_harness::engines::hosted::{
     Hosted, {self},
 };
-use peregrine_harness::error::{Result, StatementContext, SuiteError};
+use peregrine_harness::error::{HarnessError, Result, StatementContext};
 use peregrine_harness::interrupt;
 
 /// The interval at which the test asks the server for its log's length.
@@ -135,7 +135,7 @@ impl fmt::Display for Outcome {
 /// Runs the test on a server that has just been started with the target.
 ///
 /// # Errors
-/// When the server returns an error; [`SuiteError::Interrupted`].
+/// When the server returns an error; [`HarnessError::Interrupted`].
 pub fn run(server: &mut Hosted, request: &Request, mut told: impl FnMut(&str)) -> Result<Outcome> {
     write_load::Server::create(server, request.rows, request.rows_a_statement)?;
     let mut outcome = Outcome {
@@ -238,7 +238,7 @@ fn counters(asking: &mut mysql::Conn) -> Result<[u64; 3]> {
             .iter()
             .find(|(name, _)| name.eq_ignore_ascii_case(wanted));
         row.map(|(_, value)| *value)
-            .ok_or_else(|| SuiteError::Server(format!("the server has no counter {wanted}")))
+            .ok_or_else(|| HarnessError::Server(format!("the server has no counter {wanted}")))
     };
     Ok([
         of("Peregrine_checkpoints")?,

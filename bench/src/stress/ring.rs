@@ -10,7 +10,7 @@ use peregrine_harness::engines::hosted::{
     Hosted, {self},
 };
 use peregrine_harness::engines::Engine;
-use peregrine_harness::error::{Result, StatementContext, SuiteError};
+use peregrine_harness::error::{HarnessError, Result, StatementContext};
 
 /// The maximum time for the ring to close and to be resolved.
 const PATIENCE: Duration = Duration::from_secs(180);
@@ -90,9 +90,9 @@ pub fn close(server: &Hosted, engine: Engine, sessions: u32) -> Result<Ring> {
     drop(ended);
     let (mut errors, mut first, mut last) = (Vec::new(), None::<Instant>, begun);
     for _ in 0..sessions {
-        let (error, at, end) = endings
-            .recv_timeout(PATIENCE)
-            .map_err(|_| SuiteError::Server("the ring of sessions was not resolved".to_owned()))?;
+        let (error, at, end) = endings.recv_timeout(PATIENCE).map_err(|_| {
+            HarnessError::Server("the ring of sessions was not resolved".to_owned())
+        })?;
         if let Some(code) = error {
             errors.push(code);
             first = Some(first.map_or(at, |before| before.min(at)));
@@ -113,7 +113,7 @@ fn wait_until_all_sleep(watches: &mut Vec<Watch>) -> Result<()> {
     while !watches.is_empty() {
         watches.retain_mut(|watch| !watch.asleep());
         if begun.elapsed() > PATIENCE {
-            return Err(SuiteError::Server(
+            return Err(HarnessError::Server(
                 "a session of the ring does not wait".to_owned(),
             ));
         }

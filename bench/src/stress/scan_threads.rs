@@ -16,7 +16,7 @@ use peregrine::{
 use crate::normal::generator::{Row, BIRTH_DAYS};
 use crate::normal::Generator;
 use peregrine_harness::arithmetic;
-use peregrine_harness::error::{Result, SuiteError};
+use peregrine_harness::error::{HarnessError, Result};
 use peregrine_harness::interrupt;
 
 /// The number of rows in a transaction that fills the table.
@@ -123,7 +123,7 @@ impl fmt::Display for Outcome {
 /// Fills a table in `dir` and scans it.
 ///
 /// # Errors
-/// When the database fails; [`SuiteError::Interrupted`] when the user stops it.
+/// When the database fails; [`HarnessError::Interrupted`] when the user stops it.
 pub fn run(request: &Request, dir: &Path) -> Result<Outcome> {
     let options = Options {
         pool_bytes: usize::try_from(request.cache_bytes).unwrap_or(usize::MAX),
@@ -145,7 +145,7 @@ pub fn run(request: &Request, dir: &Path) -> Result<Outcome> {
     // The first scan of each does not count, because it computes the zone maps.
     for round in 0..=request.rounds {
         if interrupt::requested() {
-            return Err(SuiteError::Interrupted);
+            return Err(HarnessError::Interrupted);
         }
         let mut turns = [1, request.threads];
         if round % 2 == 1 {
@@ -176,8 +176,8 @@ pub fn run(request: &Request, dir: &Path) -> Result<Outcome> {
     Ok(outcome)
 }
 
-fn failed(error: peregrine::Error) -> SuiteError {
-    SuiteError::Server(error.to_string())
+fn failed(error: peregrine::Error) -> HarnessError {
+    HarnessError::Server(error.to_string())
 }
 
 /// Fills the table, and returns it with the right answer.
@@ -267,7 +267,7 @@ fn scans_at_once(
             .map(|_| scope.spawn(|| scan(db, table)))
             .collect();
         let joined = scans.into_iter().map(|scan| {
-            let panicked = || Err(SuiteError::Server("a scan panicked".to_owned()));
+            let panicked = || Err(HarnessError::Server("a scan panicked".to_owned()));
             scan.join().unwrap_or_else(|_| panicked())
         });
         joined.collect::<Result<Vec<_>>>()

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use peregrine_harness::error::{PathContext, Result, SuiteError};
+use peregrine_harness::error::{HarnessError, PathContext, Result};
 
 /// A file that is part of the program.
 #[derive(Debug, Clone, Copy)]
@@ -45,7 +45,7 @@ pub fn find(name: &str) -> Result<(String, String)> {
     }
     if Path::new(name).extension().is_none_or(|end| end != "toml") {
         let known: Vec<&str> = ALL.iter().map(|shipped| shipped.name).collect();
-        return Err(SuiteError::Usage(format!(
+        return Err(HarnessError::Usage(format!(
             "unknown workload '{name}': the workloads are {}, all, or a file whose name ends in .toml",
             known.join(", ")
         )));

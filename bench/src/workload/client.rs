@@ -13,7 +13,7 @@ use super::values::generator::{Draw, Step as SequenceStep, Surroundings};
 use crate::normal::Answers;
 use peregrine_harness::dice::Dice;
 use peregrine_harness::engines::{Datum, Session};
-use peregrine_harness::error::{Result, SuiteError};
+use peregrine_harness::error::{HarnessError, Result};
 
 /// Errors after which a client begins a transaction again with the same values: deadlock, lock wait timeout, and a
 /// record that has changed since it was read.
@@ -171,7 +171,7 @@ impl<'w> Client<'w> {
     pub fn run(&mut self, transaction: usize, session: &mut dyn Session) -> Result<Done> {
         let workload = self.workload;
         let Some(meant) = workload.transactions.get(transaction) else {
-            return Err(SuiteError::Usage(format!(
+            return Err(HarnessError::Usage(format!(
                 "there is no transaction of number {transaction}"
             )));
         };
@@ -242,7 +242,7 @@ impl<'w> Client<'w> {
         for list in lists {
             let length = list.length.integer(&self.variables).unwrap_or(0);
             if length > list.most {
-                return Err(SuiteError::Usage(format!(
+                return Err(HarnessError::Usage(format!(
                     "list '{}' would have {length} rows, and its 'most' is {}",
                     list.name, list.most
                 )));
@@ -346,7 +346,7 @@ impl<'w> Client<'w> {
     ) -> Result<Flow> {
         for round in 1..=self.count(&block.rounds) {
             if self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
-                return Err(SuiteError::Interrupted);
+                return Err(HarnessError::Interrupted);
             }
             self.begin_round(transaction, &block.rounds, block.counter, round);
             if block

@@ -6,12 +6,12 @@ use std::path::Path;
 
 use super::table::{Source, Table};
 use crate::normal::{data_file as normal_file, Generator};
-use peregrine_harness::error::{PathContext, Result, SuiteError};
+use peregrine_harness::error::{HarnessError, PathContext, Result};
 
 /// Writes the rows of `table` to `path` and returns their number; calls `goes_on` now and then.
 ///
 /// # Errors
-/// When the file can't be written; [`SuiteError::Interrupted`] when `goes_on` returned false.
+/// When the file can't be written; [`HarnessError::Interrupted`] when `goes_on` returned false.
 pub fn write(table: &Table, seed: u64, path: &Path, goes_on: &dyn Fn() -> bool) -> Result<u64> {
     let file = File::create(path).at("cannot create", path)?;
     let mut out = BufWriter::with_capacity(1 << 20, file);
@@ -22,7 +22,7 @@ pub fn write(table: &Table, seed: u64, path: &Path, goes_on: &dyn Fn() -> bool) 
             let generator = Generator::new(seed, rows);
             written = normal_file::write(&mut out, &generator, goes_on)
                 .at("cannot write", path)?
-                .ok_or(SuiteError::Interrupted)?;
+                .ok_or(HarnessError::Interrupted)?;
         }
         Source::Generated(_) => {
             let mut line = String::new();
@@ -40,7 +40,7 @@ pub fn write(table: &Table, seed: u64, path: &Path, goes_on: &dyn Fn() -> bool) 
                 let interrupted = written.is_multiple_of(10_000) && !goes_on();
                 failed = match result {
                     Err(error) => Some(error),
-                    Ok(()) if interrupted => Some(SuiteError::Interrupted),
+                    Ok(()) if interrupted => Some(HarnessError::Interrupted),
                     Ok(()) => None,
                 };
                 failed.is_none()

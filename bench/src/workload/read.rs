@@ -11,7 +11,7 @@ use super::transaction::Transaction;
 use super::values::scope::{is_name, Counter, Scope};
 use crate::normal::Query;
 use peregrine_harness::engines::Statement;
-use peregrine_harness::error::{Result, SuiteError};
+use peregrine_harness::error::{HarnessError, Result};
 
 /// The cell name of a workload whose transactions are mixed.
 pub const MIX: &str = "mix";
@@ -125,17 +125,17 @@ impl Workload {
     /// Reads a file; messages call it `file`.
     ///
     /// # Errors
-    /// [`SuiteError::Workload`], which lists all problems; [`SuiteError::Usage`] when the file lacks a parameter that
+    /// [`HarnessError::Workload`], which lists all problems; [`HarnessError::Usage`] when the file lacks a parameter that
     /// is set.
     pub fn read(text: &str, file: &str, options: &Options) -> Result<Self> {
         let workload = read(text, options).map_err(|all| {
             let file = file.to_owned();
-            SuiteError::Workload(Problems { file, all }.to_string())
+            HarnessError::Workload(Problems { file, all }.to_string())
         })?;
         for name in options.set.keys() {
             if !workload.parameters.contains_key(name) {
                 let known: Vec<&str> = workload.parameters.keys().map(String::as_str).collect();
-                return Err(SuiteError::Usage(format!(
+                return Err(HarnessError::Usage(format!(
                     "workload {} has no parameter '{name}': it has {}",
                     workload.name,
                     if known.is_empty() {

@@ -20,7 +20,7 @@ use std::process::ExitCode;
 
 use peregrine::dump::Dump;
 use peregrine::{OwnedValue, TableSchema};
-use peregrine_harness::error::{PathContext, Result, SuiteError};
+use peregrine_harness::error::{HarnessError, PathContext, Result};
 
 use self::names::Names;
 use crate::arguments::{DumpArguments, DumpFormat};
@@ -41,7 +41,7 @@ pub fn run(arguments: &DumpArguments) -> Result<ExitCode> {
                     eprintln!("missing: {missing}");
                 }
                 let known: Vec<&str> = dump.table_names().collect();
-                return Err(SuiteError::Usage(format!(
+                return Err(HarnessError::Usage(format!(
                     "no table {name} can be found; the tables are: {}",
                     known.join(", ")
                 )));
@@ -61,7 +61,7 @@ pub fn run(arguments: &DumpArguments) -> Result<ExitCode> {
         }
     };
     if arguments.format == DumpFormat::Csv && names.len() > 1 && arguments.output.is_none() {
-        return Err(SuiteError::Usage(
+        return Err(HarnessError::Usage(
             "CSV of several tables goes into a directory: --output DIR; or take one with --table"
                 .into(),
         ));
@@ -118,8 +118,8 @@ pub fn run(arguments: &DumpArguments) -> Result<ExitCode> {
     Ok(ExitCode::from(u8::from(writer.missing > 0)))
 }
 
-fn read_error(error: peregrine::Error) -> SuiteError {
-    SuiteError::Usage(error.to_string())
+fn read_error(error: peregrine::Error) -> HarnessError {
+    HarnessError::Usage(error.to_string())
 }
 
 fn shown(output: Option<&Path>) -> &Path {
@@ -135,7 +135,7 @@ fn refuse_inside(output: &Path, dir: &Path) -> Result<()> {
     let above = above.canonicalize().at("cannot write into", &above)?;
     let dir = dir.canonicalize().at("cannot read", dir)?;
     if above.starts_with(&dir) {
-        return Err(SuiteError::Usage(format!(
+        return Err(HarnessError::Usage(format!(
             "{} is within the database that is being read",
             output.display()
         )));

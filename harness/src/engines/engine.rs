@@ -7,11 +7,11 @@ use std::sync::{Mutex, PoisonError};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::embedded::Embedded;
-use crate::error::{Result, SuiteError};
+use crate::error::{HarnessError, Result};
 
 /// A storage engine of a server, or a store without a server.
 ///
-/// The server's engine is one that the suite configures on a private server, or any other by the name that a server
+/// The server's engine is one that the harness configures on a private server, or any other by the name that a server
 /// lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Engine {
@@ -73,7 +73,7 @@ impl<'de> Deserialize<'de> for Engine {
 }
 
 impl Engine {
-    /// The engines that the suite configures on a private server, in the order of the report.
+    /// The engines that the harness configures on a private server, in the order of the report.
     pub const ALL: [Self; 5] = [
         Self::InnoDb,
         Self::MyIsam,
@@ -119,7 +119,7 @@ impl Engine {
     /// Returns the engine with this name in a server's list, in options or in results.
     ///
     /// # Errors
-    /// [`SuiteError::Usage`] for a text that can't be an engine's name.
+    /// [`HarnessError::Usage`] for a text that can't be an engine's name.
     pub fn named(name: &str) -> Result<Self> {
         let is = |known: &str| known.eq_ignore_ascii_case(name);
         if let Some(engine) = Self::measured().find(|e| is(e.name()) || is(e.sql_name())) {
@@ -127,7 +127,7 @@ impl Engine {
         }
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
         if name.is_empty() || name.len() > LONGEST || !name.chars().all(plain) {
-            return Err(SuiteError::Usage(format!(
+            return Err(HarnessError::Usage(format!(
                 "'{name}' is no name of an engine: letters, digits and _, at most {LONGEST}"
             )));
         }
@@ -137,7 +137,7 @@ impl Engine {
     /// Returns the private server's engine with this name.
     ///
     /// # Errors
-    /// [`SuiteError::Usage`] with the known names.
+    /// [`HarnessError::Usage`] with the known names.
     pub fn parse(name: &str) -> Result<Self> {
         among(name, &Self::ALL)
     }
@@ -145,7 +145,7 @@ impl Engine {
     /// Returns the engine or store with this name, among those that `bench run` can compare.
     ///
     /// # Errors
-    /// [`SuiteError::Usage`] with the known names.
+    /// [`HarnessError::Usage`] with the known names.
     pub fn parse_measured(name: &str) -> Result<Self> {
         among(name, &Self::measured().collect::<Vec<_>>())
     }
@@ -190,7 +190,7 @@ impl Engine {
         }
     }
 
-    /// Returns the variable that controls when a commit is durable, if the engine has one; the suite sets it to 1.
+    /// Returns the variable that controls when a commit is durable, if the engine has one; the harness sets it to 1.
     #[must_use]
     pub fn durability_variable(self) -> Option<&'static str> {
         match self {
@@ -225,7 +225,7 @@ fn among(name: &str, engines: &[Engine]) -> Result<Engine> {
     all.find(|engine| engine.name().eq_ignore_ascii_case(name))
         .ok_or_else(|| {
             let names: Vec<&str> = engines.iter().map(|engine| engine.name()).collect();
-            SuiteError::Usage(format!(
+            HarnessError::Usage(format!(
                 "unknown engine '{name}': the engines are {}",
                 names.join(", ")
             ))

@@ -11,7 +11,7 @@ use mysql::prelude::Queryable;
 use super::mariadb::MariaDb;
 use super::settings::Settings;
 use super::Engine;
-use crate::error::{PathContext, Result, StatementContext, SuiteError};
+use crate::error::{HarnessError, PathContext, Result, StatementContext};
 use crate::server::process::Process;
 use crate::server::{Installation, MemoryLimit, Running, Sandbox, StartOptions};
 
@@ -48,7 +48,7 @@ impl Hosted {
     /// When the directory exists, the server does not start, or its settings differ from the requested ones.
     pub fn start(place: Place) -> Result<Self> {
         if place.dir.exists() {
-            return Err(SuiteError::Usage(format!(
+            return Err(HarnessError::Usage(format!(
                 "{} exists already: choose another --dir, or remove it",
                 place.dir.display()
             )));
@@ -174,7 +174,7 @@ impl Hosted {
     fn running(&self) -> Result<&Running> {
         self.running
             .as_ref()
-            .ok_or_else(|| SuiteError::Server("the server does not run".to_owned()))
+            .ok_or_else(|| HarnessError::Server("the server does not run".to_owned()))
     }
 }
 

@@ -9,14 +9,14 @@ use mysql::{Conn, Opts, OptsBuilder};
 use super::{
     placement, Datum, Engine, Protocol, RowSink, ServerUrl, Session, Statement, Target, Value,
 };
-use crate::error::{Result, StatementContext, SuiteError};
+use crate::error::{HarnessError, Result, StatementContext};
 use crate::server::socket;
 
 /// A running server.
 #[derive(Debug, Clone)]
 pub struct MariaDb {
     options: Opts,
-    /// Whether it is a private server, so the suite may pin the server's threads to processors.
+    /// Whether it is a private server, so the harness may pin the server's threads to processors.
     is_private: bool,
 }
 
@@ -103,7 +103,7 @@ impl Session for MariaDbSession {
         let statement = "SELECT tid FROM information_schema.processlist WHERE id = connection_id()";
         let thread: Option<i32> = self.connection.query_first(statement).running(statement)?;
         placement::keep_on(thread, processors).map_err(|error| {
-            SuiteError::Server(format!(
+            HarnessError::Server(format!(
                 "the server's thread can't be kept on a processor: {error}; use --placement free"
             ))
         })?;
@@ -127,7 +127,7 @@ impl Session for MariaDbSession {
         } = self;
         let (Some(asked), Some(slot)) = (statements.get(statement), prepared.get_mut(statement))
         else {
-            return Err(SuiteError::Server(
+            return Err(HarnessError::Server(
                 "no such statement is prepared".to_owned(),
             ));
         };
@@ -172,8 +172,8 @@ pub(super) fn value(datum: &Datum) -> mysql::Value {
     }
 }
 
-fn with_statement(error: mysql::Error, statement: String) -> SuiteError {
-    SuiteError::Sql {
+fn with_statement(error: mysql::Error, statement: String) -> HarnessError {
+    HarnessError::Sql {
         statement,
         source: Box::new(error),
     }

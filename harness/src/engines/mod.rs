@@ -59,7 +59,7 @@ pub enum Value<'a> {
     Negative(i64),
     /// A date in the binary protocol: year, month, day.
     Date(u16, u8, u8),
-    /// Any other value; no query of the suite returns one.
+    /// Any other value; no query returns one.
     Other,
 }
 

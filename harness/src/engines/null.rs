@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::mariadb::value;
 use super::{Datum, Engine, Protocol, RowSink, Session, Statement, Target};
-use crate::error::{Result, SuiteError};
+use crate::error::{HarnessError, Result};
 
 /// The target without a server.
 #[derive(Debug, Clone, Copy)]
@@ -49,7 +49,7 @@ impl Session for NullSession {
         _: &mut dyn RowSink,
     ) -> Result<()> {
         let Some(asked) = self.statements.get(statement) else {
-            return Err(SuiteError::Server(
+            return Err(HarnessError::Server(
                 "no such statement is prepared".to_owned(),
             ));
         };

@@ -2,7 +2,7 @@
 //!
 //! With few client threads, waking a thread on another processor can take most of a short query's time: tens of
 //! microseconds in a virtual machine. Whether the scheduler puts client and server thread on one processor changes by
-//! chance from run to run, which changes rates by a factor of three. The suite therefore pins each client thread and
+//! chance from run to run, which changes rates by a factor of three. The harness therefore pins each client thread and
 //! its server thread to one processor, and assigns the pairs to the processors in turn. A run then measures the engine
 //! and not chance.
 

@@ -6,7 +6,7 @@ use std::fmt;
 
 use mysql::{Opts, OptsBuilder};
 
-use crate::error::{Result, SuiteError};
+use crate::error::{HarnessError, Result};
 
 /// The connection options of a server; its `Debug` and `Display` forms omit the password.
 #[derive(Clone)]
@@ -18,10 +18,10 @@ impl ServerUrl {
     /// Parses a URL.
     ///
     /// # Errors
-    /// [`SuiteError::Usage`] with the allowed forms.
+    /// [`HarnessError::Usage`] with the allowed forms.
     pub fn parse(url: &str) -> Result<Self> {
         let refused = |problem: String| {
-            SuiteError::Usage(format!(
+            HarnessError::Usage(format!(
                 "{problem}: a server is named as in mysql://user:password@host:3306/ or \
                  mysql://user:password@localhost/?socket=/run/mysqld/mysqld.sock"
             ))

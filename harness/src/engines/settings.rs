@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use mysql::prelude::Queryable;
 
 use super::Engine;
-use crate::error::{Result, StatementContext, SuiteError};
+use crate::error::{HarnessError, Result, StatementContext};
 
 /// The part of the cache size that an engine may round off, in percent.
 const ROUNDING_PERCENT: u64 = 2;
@@ -75,7 +75,7 @@ impl Settings {
             variables
                 .get(name)
                 .and_then(|value| value.parse().ok())
-                .ok_or_else(|| SuiteError::Server(format!("the server has no variable {name}")))
+                .ok_or_else(|| HarnessError::Server(format!("the server has no variable {name}")))
         };
         for engine in &self.engines {
             let Some(variable) = engine.cache_variable() else {
@@ -83,7 +83,7 @@ impl Settings {
             };
             let cache = read(variable)?;
             if cache.abs_diff(self.cache_bytes) > self.cache_bytes / 100 * ROUNDING_PERCENT {
-                return Err(SuiteError::Server(format!(
+                return Err(HarnessError::Server(format!(
                     "the caches are not equal: {variable} is {cache} bytes, not {}; choose a --cache that every \
                      engine can have, e.g. a multiple of 128M",
                     self.cache_bytes
@@ -92,7 +92,7 @@ impl Settings {
             if let Some(variable) = engine.durability_variable() {
                 let value = read(variable)?;
                 if value != 1 {
-                    return Err(SuiteError::Server(format!(
+                    return Err(HarnessError::Server(format!(
                         "the durability is not equal: {variable} is {value}, not 1"
                     )));
                 }
@@ -132,7 +132,7 @@ pub fn check_engines(
             .find(|(name, _)| name.eq_ignore_ascii_case(engine.sql_name()));
         let Some((_, transactions)) = listed else {
             let names: Vec<&str> = there.iter().map(|(name, _)| name.as_str()).collect();
-            return Err(SuiteError::Server(format!(
+            return Err(HarnessError::Server(format!(
                 "the server has no engine {}: it has {}",
                 engine.sql_name(),
                 names.join(", ")

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::error::{PathContext, Result, SuiteError};
+use crate::error::{HarnessError, PathContext, Result};
 
 /// The settings that describe a MariaDB, in the environment or in the `env` file.
 pub const NAMES: [&str; 7] = [
@@ -42,7 +42,7 @@ impl Installation {
     /// Finds the MariaDB named by the environment, or else the one under `target`.
     ///
     /// # Errors
-    /// [`SuiteError::NoMariaDb`] when there is none, or when the named one is not complete.
+    /// [`HarnessError::NoMariaDb`] when there is none, or when the named one is not complete.
     pub fn find(target: &Path) -> Result<Self> {
         let file = target.join("mariadb/current/env");
         let mut settings = if std::env::var_os("MARIADB_BASEDIR").is_none() && file.is_file() {
@@ -58,7 +58,7 @@ impl Installation {
         }
         settings.retain(|_, value| !value.is_empty());
         if !settings.contains_key("MARIADB_BASEDIR") {
-            return Err(SuiteError::NoMariaDb {
+            return Err(HarnessError::NoMariaDb {
                 detail: format!(
                     " (MARIADB_BASEDIR is not set and {} does not name one)",
                     file.display()
@@ -82,7 +82,7 @@ impl Installation {
                 .find(|path| path.is_file())
         };
         let need = |found: Option<PathBuf>, what: &str| {
-            found.ok_or_else(|| SuiteError::NoMariaDb {
+            found.ok_or_else(|| HarnessError::NoMariaDb {
                 detail: format!(" ({} has no {what})", basedir.display()),
             })
         };
@@ -153,7 +153,7 @@ pub fn target_directory() -> PathBuf {
 /// Returns the Peregrine plug-in: the given file, or else `target/plugin/ha_peregrine.so`.
 ///
 /// # Errors
-/// [`SuiteError::NoPlugin`] when the file does not exist.
+/// [`HarnessError::NoPlugin`] when the file does not exist.
 pub fn find_plugin(target: &Path, given: Option<&Path>) -> Result<PathBuf> {
     let path = match given {
         Some(path) => path.to_path_buf(),
@@ -162,7 +162,7 @@ pub fn find_plugin(target: &Path, given: Option<&Path>) -> Result<PathBuf> {
     if path.is_file() {
         std::path::absolute(&path).at("cannot resolve", &path)
     } else {
-        Err(SuiteError::NoPlugin {
+        Err(HarnessError::NoPlugin {
             looked_at: path.display().to_string(),
         })
     }

@@ -18,7 +18,7 @@ use super::installation::Installation;
 use super::memory_limit::MemoryLimit;
 use super::process::Process;
 use super::socket;
-use crate::error::{PathContext, Result, SuiteError};
+use crate::error::{HarnessError, PathContext, Result};
 
 /// The maximum time for a server to start (it may have to recover) or to stop.
 const PATIENCE: Duration = Duration::from_secs(300);
@@ -148,12 +148,12 @@ impl Sandbox {
     pub fn running(&self) -> Result<Running> {
         match self.status()? {
             Status::Running(running) => Ok(running),
-            Status::Stopped => Err(SuiteError::Server(format!(
+            Status::Stopped => Err(HarnessError::Server(format!(
                 "no server runs in {}: start one with `peregrine server start --dir {}`",
                 self.dir.display(),
                 self.dir.display()
             ))),
-            Status::Vanished => Err(SuiteError::Server(format!(
+            Status::Vanished => Err(HarnessError::Server(format!(
                 "the server in {} has ended without being stopped; the last lines of {}:\n{}",
                 self.dir.display(),
                 self.error_log().display(),
@@ -171,7 +171,7 @@ impl Sandbox {
         std::fs::create_dir_all(&self.dir).at("cannot create", &self.dir)?;
         let _only_one = self.lock()?;
         if let Status::Running(running) = self.status()? {
-            return Err(SuiteError::Server(format!(
+            return Err(HarnessError::Server(format!(
                 "a server already runs in {} (process {}): use it, or stop it with \
                  `peregrine server stop --dir {}`",
                 self.dir.display(),
@@ -254,7 +254,7 @@ impl Sandbox {
             if let Some(status) = ended {
                 let _ = std::fs::remove_file(self.state_file());
                 socket::clean_up(&self.dir, &socket);
-                return Err(SuiteError::Server(format!(
+                return Err(HarnessError::Server(format!(
                     "the server did not start ({status}); the last lines of {}:\n{}",
                     self.error_log().display(),
                     self.log_tail()
@@ -273,7 +273,7 @@ impl Sandbox {
                 let _ = child.kill();
                 let _ = child.wait();
                 let _ = std::fs::remove_file(self.state_file());
-                return Err(SuiteError::Server(format!(
+                return Err(HarnessError::Server(format!(
                     "the server did not answer within {} s and was ended; the last lines of {}:\n{}",
                     PATIENCE.as_secs(),
                     self.error_log().display(),
@@ -286,8 +286,8 @@ impl Sandbox {
 
     fn write_state(&self, state: &State) -> Result<()> {
         let file = self.state_file();
-        let text =
-            serde_json::to_string(state).map_err(|error| SuiteError::Server(error.to_string()))?;
+        let text = serde_json::to_string(state)
+            .map_err(|error| HarnessError::Server(error.to_string()))?;
         std::fs::write(&file, text).at("cannot write", &file)
     }
 
@@ -325,7 +325,7 @@ impl Sandbox {
             .output()
             .at("cannot run", &installation.install_db)?;
         if !output.status.success() {
-            return Err(SuiteError::Server(format!(
+            return Err(HarnessError::Server(format!(
                 "the data directory could not be created ({}):\n{}{}",
                 output.status,
                 String::from_utf8_lossy(&output.stdout),
@@ -352,7 +352,7 @@ impl Sandbox {
         }
         for name in &options.load {
             if !links.join(format!("{name}.so")).exists() {
-                return Err(SuiteError::Server(format!(
+                return Err(HarnessError::Server(format!(
                     "the plug-in {name} is not in {}; on Debian MyRocks is the package mariadb-plugin-rocksdb \
                      (`make mariadb` fetches it too)",
                     installation.plugin_dir.display()
@@ -406,7 +406,7 @@ impl Running {
         }
         self.process.signal(Signal::TERM);
         if !self.process.wait_until_gone(PATIENCE) {
-            return Err(SuiteError::Server(format!(
+            return Err(HarnessError::Server(format!(
                 "the server (process {}) did not end within {} s of being asked to; {} says why",
                 self.process.pid,
                 PATIENCE.as_secs(),
@@ -435,7 +435,7 @@ impl Running {
     pub fn kill(mut self) -> Result<()> {
         self.process.signal(Signal::KILL);
         if !self.process.wait_until_gone(PATIENCE) {
-            return Err(SuiteError::Server(format!(
+            return Err(HarnessError::Server(format!(
                 "process {} can't be ended",
                 self.process.pid
             )));

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use mysql::OptsBuilder;
 
-use crate::error::{PathContext, Result, SuiteError};
+use crate::error::{HarnessError, PathContext, Result};
 
 /// The maximum length of a socket's path, in bytes.
 const LONGEST: usize = 107;
@@ -37,14 +37,14 @@ pub fn prepare(dir: &Path) -> Result<PathBuf> {
         && about.uid() == rustix::process::geteuid().as_raw()
         && about.permissions().mode() & 0o077 == 0;
     if !ours {
-        return Err(SuiteError::Server(format!(
+        return Err(HarnessError::Server(format!(
             "the socket's directory {} is not a private directory of this user",
             short.display()
         )));
     }
     let socket = short.join("mariadb.sock");
     if socket.as_os_str().as_bytes().len() > LONGEST {
-        return Err(SuiteError::Server(format!(
+        return Err(HarnessError::Server(format!(
             "no socket path of at most {LONGEST} bytes can be had: {} is too deep, and so is the temporary \
              directory {}; set TMPDIR to a short one",
             dir.display(),

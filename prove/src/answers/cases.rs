@@ -1,6 +1,6 @@
 //! The scripts and their statements.
 
-use peregrine_harness::error::{Result, SuiteError};
+use peregrine_harness::error::{HarnessError, Result};
 
 /// The scripts: `## NAME`, then statements, each ended by a semicolon at the end of a line.
 ///
@@ -58,12 +58,12 @@ pub fn names() -> Vec<&'static str> {
 /// Returns the scripts with these names, or all scripts if `named` is empty.
 ///
 /// # Errors
-/// [`SuiteError::Usage`] for an unknown name; the message lists all names.
+/// [`HarnessError::Usage`] for an unknown name; the message lists all names.
 pub fn chosen(named: &[String]) -> Result<Vec<Case>> {
     let all = all();
     for name in named {
         if !all.iter().any(|case| case.name == name) {
-            return Err(SuiteError::Usage(format!(
+            return Err(HarnessError::Usage(format!(
                 "no script {name}; the scripts are {}",
                 names().join(", ")
             )));

@@ -13,7 +13,7 @@ use peregrine_harness::engines::hosted::{
     Hosted, {self},
 };
 use peregrine_harness::engines::Engine;
-use peregrine_harness::error::{Result, StatementContext, SuiteError};
+use peregrine_harness::error::{HarnessError, Result, StatementContext};
 use peregrine_harness::interrupt;
 
 /// The number of characters of an answer that a report shows.
@@ -29,7 +29,7 @@ pub fn run(named: &[String], server: &mut Hosted, mut tell: impl FnMut(String)) 
     let mut outcome = Outcome::default();
     for case in cases::chosen(named)? {
         if interrupt::requested() {
-            return Err(SuiteError::Interrupted);
+            return Err(HarnessError::Interrupted);
         }
         match difference(&case, server) {
             Ok(None) => {

@@ -15,7 +15,7 @@ use peregrine_harness::engines::hosted::{
     Hosted, {self},
 };
 use peregrine_harness::engines::Engine;
-use peregrine_harness::error::{Result, StatementContext, SuiteError};
+use peregrine_harness::error::{HarnessError, Result, StatementContext};
 use peregrine_harness::interrupt;
 
 /// Auditors beside the tellers.
@@ -52,7 +52,7 @@ struct Day {
 /// Runs the test on a server that has just been started.
 ///
 /// # Errors
-/// When the server can't be reached or restarted; [`SuiteError::Interrupted`].
+/// When the server can't be reached or restarted; [`HarnessError::Interrupted`].
 pub fn run(request: &Request, server: &mut Hosted) -> Result<Outcome> {
     interrupt::flag();
     let mut connection = server.connect(None)?;
@@ -71,7 +71,7 @@ pub fn run(request: &Request, server: &mut Hosted) -> Result<Outcome> {
     let mut shift = 0_u64;
     while begun.elapsed() < request.duration && outcome.faults.is_empty() {
         if interrupt::requested() {
-            return Err(SuiteError::Interrupted);
+            return Err(HarnessError::Interrupted);
         }
         let left = request.duration.saturating_sub(begun.elapsed());
         let (length, kills) = match request.kill_every {
@@ -173,7 +173,7 @@ fn work(
         match worker {
             Some(Some(ended)) => numbers.push(ended),
             Some(None) => {}
-            None => return Err(SuiteError::Server("a thread failed".to_owned())),
+            None => return Err(HarnessError::Server("a thread failed".to_owned())),
         }
     }
     Ok(numbers)

@@ -15,7 +15,7 @@ use peregrine_harness::engines::hosted::{
     Hosted, {self},
 };
 use peregrine_harness::engines::{indexes, Engine};
-use peregrine_harness::error::{Result, StatementContext, SuiteError};
+use peregrine_harness::error::{HarnessError, Result, StatementContext};
 use peregrine_harness::interrupt;
 
 /// At least one in this many statements must succeed, or the comparison says little.
@@ -140,7 +140,7 @@ fn is_change(sql: &str) -> bool {
 /// Runs the comparison on a server that has just been started.
 ///
 /// # Errors
-/// When the server refuses tables, or does not answer; [`SuiteError::Interrupted`].
+/// When the server refuses tables, or does not answer; [`HarnessError::Interrupted`].
 pub fn run(request: &Request, server: &Hosted, mut told: impl FnMut(&str)) -> Result<Outcome> {
     interrupt::flag();
     let mut pair = Pair {
@@ -162,7 +162,7 @@ pub fn run(request: &Request, server: &Hosted, mut told: impl FnMut(&str)) -> Re
     };
     while pair.outcome.statements < request.statements && pair.outcome.different.is_empty() {
         if interrupt::requested() {
-            return Err(SuiteError::Interrupted);
+            return Err(HarnessError::Interrupted);
         }
         let before = pair.outcome.statements / 1_000;
         for step in author.unit() {
@@ -252,7 +252,7 @@ impl Pair {
         match self.innodb.ask(query)? {
             Answer::Error(number) => {
                 let told = format!("{query}: InnoDB answers with error {number}");
-                Err(SuiteError::Server(told))
+                Err(HarnessError::Server(told))
             }
             rows => Ok(rows),
         }

@@ -16,7 +16,7 @@ use super::world::{
     World, {self},
 };
 use super::{interrupted, sampled, store, unexpected, Request};
-use peregrine_harness::error::{Result, SuiteError};
+use peregrine_harness::error::{HarnessError, Result};
 
 /// Bytes in a block of the log.
 const BLOCK: u64 = 4096;
@@ -106,7 +106,7 @@ fn everywhere<T: Sync>(
 /// Flips every bit of sampled parts, and replaces sampled parts by other bytes.
 ///
 /// # Errors
-/// [`SuiteError::Interrupted`]; errors of the engine on undamaged data.
+/// [`HarnessError::Interrupted`]; errors of the engine on undamaged data.
 pub fn run(
     request: &Request,
     world: &World,
@@ -283,7 +283,7 @@ impl LogPlace {
         }
         place.capacity = bytes.saturating_sub(BLOCK);
         if place.capacity == 0 {
-            return Err(SuiteError::Server("the database has no log".into()));
+            return Err(HarnessError::Server("the database has no log".into()));
         }
         place.records = place
             .read(disk, place.from)

@@ -16,7 +16,7 @@ use peregrine::store::Store;
 
 pub use outcome::Outcome;
 
-use peregrine_harness::error::{Result, SuiteError};
+use peregrine_harness::error::{HarnessError, Result};
 use peregrine_harness::interrupt;
 
 /// A request for damage.
@@ -31,14 +31,14 @@ pub struct Request {
 }
 
 /// Turns an error of the engine on undamaged data into the suite's error.
-pub(crate) fn unexpected(error: &peregrine::Error) -> SuiteError {
-    SuiteError::Server(format!("the engine, without any damage: {error}"))
+pub(crate) fn unexpected(error: &peregrine::Error) -> HarnessError {
+    HarnessError::Server(format!("the engine, without any damage: {error}"))
 }
 
 /// Damages the database and counts the faults found.
 ///
 /// # Errors
-/// [`SuiteError::Interrupted`]; errors of the engine on undamaged data.
+/// [`HarnessError::Interrupted`]; errors of the engine on undamaged data.
 pub fn run(request: &Request, told: impl Fn(&str) + Sync) -> Result<Outcome> {
     told("making a database, and crashing it");
     let world = world::make(request.seed)?;
@@ -51,7 +51,7 @@ pub fn run(request: &Request, told: impl Fn(&str) + Sync) -> Result<Outcome> {
 
 fn interrupted() -> Result<()> {
     if interrupt::requested() {
-        return Err(SuiteError::Interrupted);
+        return Err(HarnessError::Interrupted);
     }
     Ok(())
 }

@@ -15,7 +15,7 @@ use super::world::{
     Content, Rows, Tree, World, TABLES, TREES, {self},
 };
 use super::{dump, interrupted, sampled, store, unexpected, Request};
-use peregrine_harness::error::{Result, SuiteError};
+use peregrine_harness::error::{HarnessError, Result};
 
 /// The effect that a fault may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +47,7 @@ struct Fault {
 /// Tests that all rows are there without any fault.
 ///
 /// # Errors
-/// [`SuiteError::Server`] if they are not.
+/// [`HarnessError::Server`] if they are not.
 pub fn sound(world: &World) -> Result<()> {
     let fault = Fault {
         what: "without any fault".into(),
@@ -59,7 +59,7 @@ pub fn sound(world: &World) -> Result<()> {
     let mut wrong = Vec::new();
     look(world, &fault, &mut wrong);
     match wrong.first() {
-        Some(wrong) => Err(SuiteError::Server(wrong.clone())),
+        Some(wrong) => Err(HarnessError::Server(wrong.clone())),
         None => Ok(()),
     }
 }
@@ -67,7 +67,7 @@ pub fn sound(world: &World) -> Result<()> {
 /// Plants faults in sampled parts of each kind, one at a time.
 ///
 /// # Errors
-/// [`SuiteError::Interrupted`]; errors of the engine on undamaged data.
+/// [`HarnessError::Interrupted`]; errors of the engine on undamaged data.
 pub fn run(
     request: &Request,
     world: &World,

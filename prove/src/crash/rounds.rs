@@ -19,7 +19,7 @@ use peregrine_harness::dice::Dice;
 use peregrine_harness::engines::mariadb::MariaDb;
 use peregrine_harness::engines::settings::Settings;
 use peregrine_harness::engines::Engine;
-use peregrine_harness::error::{PathContext, Result, StatementContext, SuiteError};
+use peregrine_harness::error::{HarnessError, PathContext, Result, StatementContext};
 use peregrine_harness::interrupt;
 use peregrine_harness::server::{Installation, Running, Sandbox, StartOptions, Status};
 
@@ -125,16 +125,16 @@ impl fmt::Display for Outcome {
 /// Runs the rounds, and ends early when a promise is broken.
 ///
 /// # Errors
-/// When the server can't be started, reached or killed; [`SuiteError::Interrupted`].
+/// When the server can't be started, reached or killed; [`HarnessError::Interrupted`].
 pub fn run(request: &Request<'_>, mut told: impl FnMut(&str)) -> Result<Outcome> {
     if !request.engine.is_transactional() {
-        return Err(SuiteError::Usage(format!(
+        return Err(HarnessError::Usage(format!(
             "{} has no transactions that could be lost",
             request.engine.title()
         )));
     }
     if request.dir.exists() {
-        return Err(SuiteError::Usage(format!(
+        return Err(HarnessError::Usage(format!(
             "{} exists already: choose another --dir, or remove it",
             request.dir.display()
         )));
@@ -244,7 +244,7 @@ impl Rounds<'_> {
                 return Ok(());
             }
             if interrupt::requested() {
-                return Err(SuiteError::Interrupted);
+                return Err(HarnessError::Interrupted);
             }
             if last {
                 break;
@@ -331,7 +331,7 @@ impl Rounds<'_> {
             let fault = Fault::Unprovoked(told.to_owned());
             self.outcome.faults.push(fault);
         }
-        endings.ok_or_else(|| SuiteError::Server("a writer thread failed".to_owned()))
+        endings.ok_or_else(|| HarnessError::Server("a writer thread failed".to_owned()))
     }
 
     fn verify(&mut self, running: &Running, endings: Vec<Ending>) -> Result<()> {

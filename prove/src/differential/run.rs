@@ -11,7 +11,7 @@ use super::shrink::shrunk;
 use super::{KILL, STOP};
 use peregrine_harness::dice::Dice;
 use peregrine_harness::engines::hosted::Hosted;
-use peregrine_harness::error::{Result, SuiteError};
+use peregrine_harness::error::{HarnessError, Result};
 use peregrine_harness::interrupt;
 
 /// The approximate number of statements in a script.
@@ -150,7 +150,7 @@ fn script(seed: u64, number: u64) -> (Vec<Table>, Vec<String>) {
 /// Runs scripts on a server that has just been started.
 ///
 /// # Errors
-/// When the server does not answer; [`SuiteError::Interrupted`].
+/// When the server does not answer; [`HarnessError::Interrupted`].
 pub fn run(request: &Request, server: &mut Hosted, mut told: impl FnMut(&str)) -> Result<Outcome> {
     interrupt::flag();
     let mut outcome = Outcome {
@@ -159,7 +159,7 @@ pub fn run(request: &Request, server: &mut Hosted, mut told: impl FnMut(&str)) -
     };
     while outcome.played.statements < request.statements {
         if interrupt::requested() {
-            return Err(SuiteError::Interrupted);
+            return Err(HarnessError::Interrupted);
         }
         let before = outcome.played.statements / 10_000;
         let number = request.first + outcome.scripts;

@@ -14,7 +14,7 @@ use peregrine_harness::engines::hosted::{
     Hosted, {self},
 };
 use peregrine_harness::engines::Engine;
-use peregrine_harness::error::{Result, StatementContext, SuiteError};
+use peregrine_harness::error::{HarnessError, Result, StatementContext};
 
 /// A table without rows; a session reads it to get a snapshot.
 pub const EMPTY: &str = "no_rows";
@@ -209,7 +209,7 @@ fn end_prepared(connection: &mut Conn, engine: Engine) -> Result<()> {
         std::thread::sleep(BETWEEN_LOOKS);
     }
     let told = format!("what {} has prepared can't be rolled back", engine.name());
-    Err(SuiteError::Server(told))
+    Err(HarnessError::Server(told))
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use peregrine::os::simulated::SimulatedOs;
 use peregrine::os::{Os, RealOs};
 
-use peregrine_harness::error::{Result, SuiteError};
+use peregrine_harness::error::{HarnessError, Result};
 
 /// The place of the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub struct Mount {
 }
 
 fn command(program: &str, arguments: &[&std::ffi::OsStr]) -> Result<()> {
-    let failed = |what: String| SuiteError::Usage(format!("{program}: {what}"));
+    let failed = |what: String| HarnessError::Usage(format!("{program}: {what}"));
     let output = Command::new(program)
         .args(arguments)
         .output()
@@ -51,9 +51,9 @@ fn command(program: &str, arguments: &[&std::ffi::OsStr]) -> Result<()> {
     }
 }
 
-fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> SuiteError {
+fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> HarnessError {
     let path = path.to_owned();
-    move |source| SuiteError::Io {
+    move |source| HarnessError::Io {
         action,
         path,
         source,
@@ -118,7 +118,7 @@ impl Disk {
     /// Creates an empty disk; mounting a file system below `scratch` needs privileges.
     ///
     /// # Errors
-    /// [`SuiteError::Usage`] with the system's message, if no file system can be mounted.
+    /// [`HarnessError::Usage`] with the system's message, if no file system can be mounted.
     pub fn new(kind: Kind, seed: u64, scratch: &Path) -> Result<Disk> {
         Ok(match kind {
             Kind::Simulated => Disk::Simulated(SimulatedOs::new(seed)),

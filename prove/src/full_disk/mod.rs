@@ -26,7 +26,7 @@ use peregrine::{
 use self::disk::Disk;
 pub use self::disk::Kind;
 use peregrine_harness::dice::Dice;
-use peregrine_harness::error::{Result, SuiteError};
+use peregrine_harness::error::{HarnessError, Result};
 use peregrine_harness::interrupt;
 
 /// The number of rows in the table, which takes about 4 MiB.
@@ -115,8 +115,8 @@ fn options() -> Options {
     }
 }
 
-fn failed(error: Error) -> SuiteError {
-    SuiteError::Server(format!("full-disk: {error}"))
+fn failed(error: Error) -> HarnessError {
+    HarnessError::Server(format!("full-disk: {error}"))
 }
 
 /// Returns a row's bytes in a version; they do not compress.
@@ -130,7 +130,7 @@ fn body(id: u32, version: u32) -> Vec<u8> {
 /// Runs the rounds.
 ///
 /// # Errors
-/// [`SuiteError::Interrupted`]; [`SuiteError::Usage`] if the system can't provide such a disk; those of loading the
+/// [`HarnessError::Interrupted`]; [`HarnessError::Usage`] if the system can't provide such a disk; those of loading the
 /// database.
 pub fn run(request: &Request, told: impl Fn(&str)) -> Result<Outcome> {
     let mut outcome = Outcome::default();
@@ -153,7 +153,7 @@ pub fn run(request: &Request, told: impl Fn(&str)) -> Result<Outcome> {
         if interrupt::requested() {
             return match found {
                 true => Ok(outcome),
-                false => Err(SuiteError::Interrupted),
+                false => Err(HarnessError::Interrupted),
             };
         }
     }

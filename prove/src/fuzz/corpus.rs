@@ -7,7 +7,7 @@ use peregrine::fuzz_entry;
 
 use super::files::Sound;
 use crate::corruption::world;
-use peregrine_harness::error::{PathContext, Result, SuiteError};
+use peregrine_harness::error::{HarnessError, PathContext, Result};
 
 /// The number of inputs of each target that a new corpus has.
 const OF_A_TARGET: usize = 12;
@@ -29,7 +29,7 @@ pub fn kept(dir: &Path) -> Result<Vec<Vec<u8>>> {
 fn samples() -> Result<Vec<(&'static str, Vec<u8>)>> {
     let sound = Sound::make()?;
     fuzz_entry::samples(sound.disk.os(), world::dir())
-        .map_err(|error| SuiteError::Server(error.to_string()))
+        .map_err(|error| HarnessError::Server(error.to_string()))
 }
 
 /// Returns the inputs for a target from a small database.

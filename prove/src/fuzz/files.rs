@@ -14,7 +14,7 @@ use rand_core::Rng;
 use super::mutation::{change, pick};
 use crate::corruption::disk::Disk;
 use crate::corruption::world;
-use peregrine_harness::error::{Result, SuiteError};
+use peregrine_harness::error::{HarnessError, Result};
 
 /// Bytes in a block of the log, and in a header.
 const BLOCK: u64 = 4096;
@@ -109,7 +109,7 @@ impl Sound {
     /// # Errors
     /// Those of the engine.
     pub fn make() -> Result<Sound> {
-        make().map_err(|error| SuiteError::Server(error.to_string()))
+        make().map_err(|error| HarnessError::Server(error.to_string()))
     }
 
     fn file(&self, number: usize) -> PathBuf {

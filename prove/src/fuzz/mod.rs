@@ -95,7 +95,7 @@ impl fmt::Display for Outcome {
 /// Runs one target.
 ///
 /// # Errors
-/// [`Interrupted`](peregrine_harness::error::SuiteError::Interrupted); when the inputs can't be read or a finding can't be written.
+/// [`Interrupted`](peregrine_harness::error::HarnessError::Interrupted); when the inputs can't be read or a finding can't be written.
 pub fn run(request: &Request) -> Result<Outcome> {
     let began = Instant::now();
     let kept = corpus::kept(&request.corpus.join(request.target))?;

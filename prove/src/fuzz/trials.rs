@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use peregrine_harness::error::{Result, SuiteError};
+use peregrine_harness::error::{HarnessError, Result};
 use peregrine_harness::interrupt;
 
 /// How often [`run`] checks the trials.
@@ -75,7 +75,7 @@ impl Progress {
 /// An execution that does not end keeps its thread until the process ends, because nothing can stop a thread.
 ///
 /// # Errors
-/// [`SuiteError::Interrupted`].
+/// [`HarnessError::Interrupted`].
 pub fn run(
     limits: Limits,
     make: impl FnMut(u64) -> Vec<u8> + Send + 'static,
@@ -97,7 +97,7 @@ pub fn run(
             // The caller keeps what was found, and ends with the next target.
             tried.findings.extend(findings.try_iter());
             if tried.findings.is_empty() {
-                return Err(SuiteError::Interrupted);
+                return Err(HarnessError::Interrupted);
             }
             break;
         }

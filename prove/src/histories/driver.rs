@@ -14,7 +14,7 @@ use super::history::{
 use super::outcome::Outcome;
 use super::target::{Done, Session, Target, Trouble};
 use peregrine_harness::dice::Dice;
-use peregrine_harness::error::{Result, SuiteError};
+use peregrine_harness::error::{HarnessError, Result};
 use peregrine_harness::interrupt;
 use peregrine_harness::level::Level;
 
@@ -60,7 +60,7 @@ impl Request {
 /// Runs histories against a target and checks them, and calls `told` after every window.
 ///
 /// # Errors
-/// When the target fails; [`SuiteError::Interrupted`].
+/// When the target fails; [`HarnessError::Interrupted`].
 pub fn run(
     request: &Request,
     name: &str,
@@ -106,7 +106,7 @@ pub fn run(
         outcome.conflicts = target.conflicts();
         told(&outcome);
         if interrupt::requested() {
-            return Err(SuiteError::Interrupted);
+            return Err(HarnessError::Interrupted);
         }
     }
     Ok(outcome)
@@ -195,12 +195,14 @@ fn window(
         });
         for result in results {
             let Some(worked) = result else {
-                return Err(SuiteError::Server("a thread failed".to_owned()));
+                return Err(HarnessError::Server("a thread failed".to_owned()));
             };
             all.extend(worked.transactions);
             wrong.extend(worked.wrong);
             if worked.gone && crashed.is_none() {
-                return Err(SuiteError::Server("the target ended by itself".to_owned()));
+                return Err(HarnessError::Server(
+                    "the target ended by itself".to_owned(),
+                ));
             }
         }
         if let Some((at, done)) = crashed {
@@ -406,7 +408,7 @@ fn close(session: &mut dyn Session, keys: Keys, clock: &Clock) -> Result<Transac
         session.commit()
     };
     read().map_err(|trouble| {
-        SuiteError::Server(format!("reading every key at the end failed: {trouble:?}"))
+        HarnessError::Server(format!("reading every key at the end failed: {trouble:?}"))
     })?;
     transaction.commit_asked = clock.tick();
     transaction.ended = clock.tick();

@@ -14,7 +14,7 @@ use super::history::{
     first_group, Group, Key, Keys, Predicate, Version, FIRST_LIST, FIRST_PLACE, KEYS_OF_A_WINDOW,
 };
 use super::target::{Done, Session, Target, Trouble};
-use peregrine_harness::error::{Result, SuiteError};
+use peregrine_harness::error::{HarnessError, Result};
 use peregrine_harness::level::Level;
 
 /// The size of the buffer pool: far more than the few hot rows need.
@@ -129,7 +129,7 @@ impl Library {
     fn opened(&self) -> Result<&Open> {
         self.open
             .as_ref()
-            .ok_or_else(|| SuiteError::Server("the database is closed".to_owned()))
+            .ok_or_else(|| HarnessError::Server("the database is closed".to_owned()))
     }
 
     fn conflicts_of_this_opening(&self) -> u64 {
@@ -140,8 +140,8 @@ impl Library {
     }
 }
 
-fn failed(error: Error) -> SuiteError {
-    SuiteError::Server(format!("the library: {error}"))
+fn failed(error: Error) -> HarnessError {
+    HarnessError::Server(format!("the library: {error}"))
 }
 
 fn schemas() -> [(&'static str, TableSchema); 4] {

@@ -17,7 +17,7 @@ use peregrine_harness::engines::hosted::{
     Hosted, {self},
 };
 use peregrine_harness::engines::Engine;
-use peregrine_harness::error::{Result, StatementContext, SuiteError};
+use peregrine_harness::error::{HarnessError, Result, StatementContext};
 use peregrine_harness::interrupt;
 
 /// Number of queries between two batches of changes.
@@ -140,7 +140,7 @@ impl Side {
 /// Runs the comparison on a server that has just been started.
 ///
 /// # Errors
-/// When the server refuses tables or changes; [`SuiteError::Interrupted`].
+/// When the server refuses tables or changes; [`HarnessError::Interrupted`].
 pub fn run(request: &Request, server: &Hosted, mut told: impl FnMut(&str)) -> Result<Outcome> {
     interrupt::flag();
     let mut dice = Dice::new(request.seed, 0);
@@ -154,7 +154,7 @@ pub fn run(request: &Request, server: &Hosted, mut told: impl FnMut(&str)) -> Re
     let mut within = false;
     while outcome.queries < request.queries && outcome.different.len() < MOST_DIFFERENCES {
         if interrupt::requested() {
-            return Err(SuiteError::Interrupted);
+            return Err(HarnessError::Interrupted);
         }
         if outcome.queries.is_multiple_of(BETWEEN_CHANGES) {
             // About every other batch reads its own transaction's uncommitted changes.

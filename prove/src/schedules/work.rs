@@ -15,7 +15,7 @@ use rustix::process::Signal;
 
 use super::plan::Ending;
 use super::play::play;
-use peregrine_harness::error::{PathContext, Result, SuiteError};
+use peregrine_harness::error::{HarnessError, PathContext, Result};
 use peregrine_harness::errors_told;
 use peregrine_harness::interrupt;
 
@@ -112,7 +112,7 @@ impl fmt::Display for Outcome {
 /// interrupts the run.
 ///
 /// # Errors
-/// [`SuiteError::Io`] when no process can be started.
+/// [`HarnessError::Io`] when no process can be started.
 pub fn run(request: &Request, mut told: impl FnMut(&str)) -> Result<Outcome> {
     interrupt::flag();
     let begun = Instant::now();
@@ -160,7 +160,7 @@ pub fn run(request: &Request, mut told: impl FnMut(&str)) -> Result<Outcome> {
         }
         workers.into_iter().try_for_each(|worker| {
             let outcome = worker.join();
-            outcome.unwrap_or_else(|_| Err(SuiteError::Workload("a worker panicked".into())))
+            outcome.unwrap_or_else(|_| Err(HarnessError::Workload("a worker panicked".into())))
         })
     })?;
     let mut outcome = all.into_inner();

@@ -98,8 +98,8 @@ impl Findings for Damages {
 /// Damages the disk of every workload.
 ///
 /// # Errors
-/// [`SuiteError::Interrupted`](peregrine_harness::error::SuiteError::Interrupted);
-/// [`SuiteError::Server`](peregrine_harness::error::SuiteError::Server) when a workload itself fails.
+/// [`HarnessError::Interrupted`](peregrine_harness::error::HarnessError::Interrupted);
+/// [`HarnessError::Server`](peregrine_harness::error::HarnessError::Server) when a workload itself fails.
 pub fn run(workloads: &Workloads, told: impl FnMut(&str)) -> Result<Outcome<Damages>> {
     let look = |plan: &Plan, outcome: &mut _| one(plan, workloads, outcome);
     prove(workloads, |_| true, look, told)

@@ -25,7 +25,7 @@ use super::player::Player;
 use super::work::{prove, Findings, Outcome, Totals, Workloads};
 use super::workload::Plan;
 use peregrine_harness::dice::Dice;
-use peregrine_harness::error::{Result, SuiteError};
+use peregrine_harness::error::{HarnessError, Result};
 
 /// The maximum number of statements that meet a permanent fault, before the test heals the disk.
 const MOST_ERRORS: u64 = 12;
@@ -168,7 +168,7 @@ impl Findings for Faults {
 /// Runs every workload with every fault.
 ///
 /// # Errors
-/// [`SuiteError::Interrupted`]; [`SuiteError::Server`] when a workload fails without a fault.
+/// [`HarnessError::Interrupted`]; [`HarnessError::Server`] when a workload fails without a fault.
 pub fn run(request: &Request, told: impl FnMut(&str)) -> Result<Outcome<Faults>> {
     let look = |plan: &Plan, outcome: &mut _| one(plan, request, outcome);
     prove(&request.workloads, |_| true, look, told)
@@ -177,7 +177,7 @@ pub fn run(request: &Request, told: impl FnMut(&str)) -> Result<Outcome<Faults>>
 /// Returns the faults of a workload: every call that it makes, and every growth.
 fn faults(plan: &Plan) -> Result<Vec<Fault>> {
     let disk = disk_of(plan);
-    let failed = |error: Error| SuiteError::Server(format!("without a fault: {error}"));
+    let failed = |error: Error| HarnessError::Server(format!("without a fault: {error}"));
     let db = Database::open_on(Arc::new(disk.clone()), DIR, plan.options()).map_err(failed)?;
     let mut note = |_| ();
     let mut player = Player::new(plan, &mut note);
@@ -277,7 +277,7 @@ impl Left<'_> {
     fn faults(&self) -> Result<Vec<Fault>> {
         let disk = self.disk();
         let opened = Database::open_on(Arc::new(disk.clone()), DIR, self.plan.options());
-        let failed = |error: Error| SuiteError::Server(format!("without a fault: {error}"));
+        let failed = |error: Error| HarnessError::Server(format!("without a fault: {error}"));
         let _db = opened.map_err(failed)?;
         Ok(Fault::of(&disk))
     }

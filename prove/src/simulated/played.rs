@@ -9,7 +9,7 @@ use super::image::DIR;
 use super::model::State;
 use super::player::Player;
 use super::workload::Plan;
-use peregrine_harness::error::{Result, SuiteError};
+use peregrine_harness::error::{HarnessError, Result};
 
 /// A workload that ran: the disk at every moment, and what had been acknowledged.
 pub struct Played {
@@ -34,10 +34,10 @@ impl Played {
 /// Runs a workload and keeps the disk of every moment.
 ///
 /// # Errors
-/// [`SuiteError::Server`] when a statement fails, since none may fail on a disk that works.
+/// [`HarnessError::Server`] when a statement fails, since none may fail on a disk that works.
 pub fn play(plan: &Plan) -> Result<Played> {
     let failed = |error: peregrine::Error| {
-        SuiteError::Server(format!(
+        HarnessError::Server(format!(
             "workload {} of seed {} ({}) fails on a disk that works: {error}",
             plan.number, plan.seed, plan.family
         ))

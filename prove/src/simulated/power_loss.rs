@@ -90,8 +90,8 @@ impl Findings for Crashes {
 /// Runs workloads until there are enough images.
 ///
 /// # Errors
-/// [`SuiteError::Interrupted`](peregrine_harness::error::SuiteError::Interrupted);
-/// [`SuiteError::Server`](peregrine_harness::error::SuiteError::Server) when a workload itself fails.
+/// [`HarnessError::Interrupted`](peregrine_harness::error::HarnessError::Interrupted);
+/// [`HarnessError::Server`](peregrine_harness::error::HarnessError::Server) when a workload itself fails.
 pub fn run(request: &Request, told: impl FnMut(&str)) -> Result<Outcome<Crashes>> {
     let enough = |found: &Crashes| found.tried() >= request.images;
     let look = |plan: &Plan, outcome: &mut _| one(plan, request, outcome);

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 
 use super::image::Wrong;
 use super::workload::Plan;
-use peregrine_harness::error::{Result, SuiteError};
+use peregrine_harness::error::{HarnessError, Result};
 use peregrine_harness::interrupt;
 
 /// The interval between progress messages.
@@ -37,10 +37,10 @@ impl Workloads {
     /// Returns whether the proof of a workload should continue after its findings so far.
     ///
     /// # Errors
-    /// [`SuiteError::Interrupted`] when the user stops it.
+    /// [`HarnessError::Interrupted`] when the user stops it.
     pub fn go_on<F>(&self, outcome: &Outcome<F>) -> Result<bool> {
         match interrupt::requested() {
-            true => Err(SuiteError::Interrupted),
+            true => Err(HarnessError::Interrupted),
             false => Ok(!self.found(&outcome.totals)),
         }
     }
@@ -177,7 +177,7 @@ impl<F: Findings> fmt::Display for Outcome<F> {
 /// Reports progress every few seconds.
 ///
 /// # Errors
-/// The first error of `look`; [`SuiteError::Interrupted`] when the user stops it.
+/// The first error of `look`; [`HarnessError::Interrupted`] when the user stops it.
 pub fn prove<F: Findings>(
     workloads: &Workloads,
     enough: impl Fn(&F) -> bool + Sync,
@@ -224,7 +224,7 @@ fn share_out(
     mut told: impl FnMut(&str),
 ) -> Result<()> {
     let next = AtomicU64::new(0);
-    let failed: Mutex<Option<SuiteError>> = Mutex::new(None);
+    let failed: Mutex<Option<HarnessError>> = Mutex::new(None);
     std::thread::scope(|scope| {
         let workers: Vec<_> = (0..threads.max(1))
             .map(|_| {
@@ -250,7 +250,7 @@ fn share_out(
     });
     match failed.into_inner() {
         Some(error) => Err(error),
-        None if interrupt::requested() => Err(SuiteError::Interrupted),
+        None if interrupt::requested() => Err(HarnessError::Interrupted),
         None => Ok(()),
     }
 }

@@ -7,7 +7,7 @@ use peregrine_bench::stress::batched_join::{
 };
 use peregrine_bench::stress::larger_than_memory::SERVER_OPTIONS;
 use peregrine_harness::engines::Engine;
-use peregrine_harness::error::{Result, SuiteError};
+use peregrine_harness::error::{HarnessError, Result};
 use peregrine_harness::interrupt;
 
 use crate::command::arguments::BatchedJoinArguments;
@@ -18,7 +18,7 @@ use peregrine_harness::command::host;
 /// Measures both engines and prints one line; exit status 1 when batches gain too little, or InnoDB's are faster.
 ///
 /// # Errors
-/// The suite's errors; the caller prints them.
+/// Any error of the action; the caller prints it.
 pub fn run(arguments: &BatchedJoinArguments) -> Result<ExitCode> {
     let engines = [Engine::InnoDb, Engine::Peregrine];
     let options = SERVER_OPTIONS.map(str::to_owned).to_vec();
@@ -31,7 +31,7 @@ pub fn run(arguments: &BatchedJoinArguments) -> Result<ExitCode> {
         rows: arguments.rows,
     };
     let outcome = match batched_join::run(&request, &server, |told| eprintln!("{told}")) {
-        Err(SuiteError::Interrupted) => return Ok(ExitCode::from(interrupt::EXIT_STATUS)),
+        Err(HarnessError::Interrupted) => return Ok(ExitCode::from(interrupt::EXIT_STATUS)),
         other => other?,
     };
     println!("{outcome}");

@@ -9,7 +9,7 @@ use peregrine::Options;
 use peregrine_bench::stress::load::write_load;
 use peregrine_bench::stress::{checkpoint_stalls, recovery_time};
 use peregrine_harness::engines::Engine;
-use peregrine_harness::error::{PathContext, Result, SuiteError};
+use peregrine_harness::error::{HarnessError, PathContext, Result};
 use peregrine_harness::server::installation::target_directory;
 
 use crate::command::arguments::{CheckpointStallsArguments, RecoveryTimeArguments};
@@ -20,7 +20,7 @@ use peregrine_harness::command::host;
 /// Takes checkpoint after checkpoint while writers run; exit status 1 when checkpoints made them pause.
 ///
 /// # Errors
-/// The suite's errors; the caller prints them.
+/// Any error of the action; the caller prints it.
 pub fn stalls(arguments: &CheckpointStallsArguments) -> Result<ExitCode> {
     let mut held = true;
     for target in &arguments.targets {
@@ -28,7 +28,7 @@ pub fn stalls(arguments: &CheckpointStallsArguments) -> Result<ExitCode> {
             "library" => library_stalls(arguments)?,
             "server" => server_stalls(arguments)?,
             other => {
-                return Err(SuiteError::Usage(format!(
+                return Err(HarnessError::Usage(format!(
                     "there is no target {other}: choose library or server"
                 )))
             }
@@ -91,7 +91,7 @@ fn server_stalls(arguments: &CheckpointStallsArguments) -> Result<checkpoint_sta
 /// Kills a server under full load; exit status 1 when it is not ready again in time.
 ///
 /// # Errors
-/// The suite's errors; the caller prints them.
+/// Any error of the action; the caller prints it.
 pub fn recovery_time(arguments: &RecoveryTimeArguments) -> Result<ExitCode> {
     let mut server = host::start(
         &arguments.host,

@@ -8,7 +8,7 @@ use peregrine_bench::runner::{
 };
 use peregrine_bench::stress::larger_than_memory::{thresholds, QUERIES, SERVER_OPTIONS};
 use peregrine_harness::engines::Engine;
-use peregrine_harness::error::{Result, SuiteError};
+use peregrine_harness::error::{HarnessError, Result};
 use peregrine_harness::interrupt;
 use peregrine_harness::server::installation::{find_plugin, target_directory};
 use peregrine_harness::server::Installation;
@@ -26,7 +26,7 @@ const LOADING: u64 = 512 << 20;
 /// too small or an answer wrong.
 ///
 /// # Errors
-/// The suite's errors; the caller prints them.
+/// Any error of the action; the caller prints it.
 pub fn run(arguments: &LargerThanMemoryArguments) -> Result<ExitCode> {
     let target = target_directory();
     let out = new_directory(
@@ -71,7 +71,7 @@ pub fn run(arguments: &LargerThanMemoryArguments) -> Result<ExitCode> {
     };
     let lines = match runner::run(&request) {
         Ok(found) => found.lines,
-        Err(SuiteError::Interrupted) => return Ok(ExitCode::from(interrupt::EXIT_STATUS)),
+        Err(HarnessError::Interrupted) => return Ok(ExitCode::from(interrupt::EXIT_STATUS)),
         Err(error) => return Err(error),
     };
     print!("{}", summary::render(&lines));

@@ -6,7 +6,7 @@ use peregrine_bench::stress::locked_rows::{
     Request, {self},
 };
 use peregrine_harness::engines::Engine;
-use peregrine_harness::error::{Result, SuiteError};
+use peregrine_harness::error::{HarnessError, Result};
 use peregrine_harness::interrupt;
 
 use crate::command::arguments::LockedRowsArguments;
@@ -16,7 +16,7 @@ use peregrine_harness::command::host;
 /// Measures both engines and prints one line; exit status 1 when Peregrine's locks don't hold, or take too much memory.
 ///
 /// # Errors
-/// The suite's errors; the caller prints them.
+/// Any error of the action; the caller prints it.
 pub fn run(arguments: &LockedRowsArguments) -> Result<ExitCode> {
     let engines = [Engine::InnoDb, Engine::Peregrine];
     let server = host::start(&arguments.host, &engines, 2, "locked-rows", Vec::new())?;
@@ -24,7 +24,7 @@ pub fn run(arguments: &LockedRowsArguments) -> Result<ExitCode> {
         rows: arguments.rows,
     };
     let outcome = match locked_rows::run(&request, &server, |told| eprintln!("{told}")) {
-        Err(SuiteError::Interrupted) => return Ok(ExitCode::from(interrupt::EXIT_STATUS)),
+        Err(HarnessError::Interrupted) => return Ok(ExitCode::from(interrupt::EXIT_STATUS)),
         other => other?,
     };
     println!("{outcome}");

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use peregrine_bench::stress::many_tables::{measure, Figures, Outcome, Request};
 use peregrine_harness::engines::Engine;
-use peregrine_harness::error::{Result, SuiteError};
+use peregrine_harness::error::{HarnessError, Result};
 use peregrine_harness::interrupt;
 
 use crate::command::arguments::ManyTablesArguments;
@@ -35,7 +35,7 @@ fn one(engine: Engine, arguments: &ManyTablesArguments) -> Result<Figures> {
 /// Runs both engines and prints one line; exit status 1 when a statement failed, or Peregrine took more than InnoDB.
 ///
 /// # Errors
-/// The suite's errors; the caller prints them.
+/// Any error of the action; the caller prints it.
 pub fn run(arguments: &ManyTablesArguments) -> Result<ExitCode> {
     let both = || {
         Ok(Outcome {
@@ -46,7 +46,7 @@ pub fn run(arguments: &ManyTablesArguments) -> Result<ExitCode> {
         })
     };
     let outcome = match both() {
-        Err(SuiteError::Interrupted) => return Ok(ExitCode::from(interrupt::EXIT_STATUS)),
+        Err(HarnessError::Interrupted) => return Ok(ExitCode::from(interrupt::EXIT_STATUS)),
         other => other?,
     };
     println!("{outcome}");

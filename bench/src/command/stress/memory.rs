@@ -9,7 +9,7 @@ use peregrine_bench::stress::memory::{
 };
 use peregrine_bench::stress::size::resident_bytes;
 use peregrine_harness::engines::Engine;
-use peregrine_harness::error::{Result, SuiteError};
+use peregrine_harness::error::{HarnessError, Result};
 use peregrine_harness::interrupt;
 use peregrine_harness::server::MemoryLimit;
 
@@ -33,7 +33,7 @@ const UNAVAILABLE: u8 = 69;
 /// answer, 69 where no limit can be set.
 ///
 /// # Errors
-/// The suite's errors; the caller prints them.
+/// Any error of the action; the caller prints it.
 pub fn run(arguments: &MemoryArguments) -> Result<ExitCode> {
     // By default, other engines and temporary tables would take more memory than the cache.
     let server_options = || {
@@ -77,7 +77,7 @@ pub fn run(arguments: &MemoryArguments) -> Result<ExitCode> {
         bare,
     };
     let outcome = match memory::run(&server, &limit, &request, |text| eprintln!("{text}")) {
-        Err(SuiteError::Interrupted) => return Ok(ExitCode::from(interrupt::EXIT_STATUS)),
+        Err(HarnessError::Interrupted) => return Ok(ExitCode::from(interrupt::EXIT_STATUS)),
         other => other?,
     };
     println!("{outcome}");

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use peregrine_bench::stress::scan_threads::{
     Request, {self},
 };
-use peregrine_harness::error::{PathContext, Result, SuiteError};
+use peregrine_harness::error::{HarnessError, PathContext, Result};
 use peregrine_harness::interrupt;
 use peregrine_harness::server::installation::target_directory;
 
@@ -16,7 +16,7 @@ use peregrine_harness::command::exit::status;
 /// Measures and prints one line; exit status 1 when several threads are not as much faster as required.
 ///
 /// # Errors
-/// The suite's errors; the caller prints them.
+/// Any error of the action; the caller prints it.
 pub fn run(arguments: &ScanThreadsArguments) -> Result<ExitCode> {
     let bench = target_directory().join("bench");
     let dir = new_directory(None, &bench, "scan-threads")?;
@@ -31,7 +31,7 @@ pub fn run(arguments: &ScanThreadsArguments) -> Result<ExitCode> {
     let found = scan_threads::run(&request, &dir.join("db"));
     std::fs::remove_dir_all(&dir).at("cannot remove", &dir)?;
     let outcome = match found {
-        Err(SuiteError::Interrupted) => return Ok(ExitCode::from(interrupt::EXIT_STATUS)),
+        Err(HarnessError::Interrupted) => return Ok(ExitCode::from(interrupt::EXIT_STATUS)),
         other => other?,
     };
     println!("{outcome}");

@@ -31,7 +31,7 @@ fn word(held: bool) -> &'static str {
 /// Measures a hot row and closes a ring; exit status 1 when Peregrine is worse than required.
 ///
 /// # Errors
-/// The suite's errors; the caller prints them.
+/// Any error of the action; the caller prints it.
 pub fn contention(arguments: &ContentionArguments) -> Result<ExitCode> {
     let usual = [Engine::InnoDb, Engine::Peregrine];
     let engines = parsed(&arguments.engines, Engine::parse, &usual)?;
@@ -104,7 +104,7 @@ pub fn contention(arguments: &ContentionArguments) -> Result<ExitCode> {
 /// Runs a transaction larger than the cache; exit status 1 when it did not end as required.
 ///
 /// # Errors
-/// The suite's errors; the caller prints them.
+/// Any error of the action; the caller prints it.
 pub fn large_transaction(arguments: &LargeTransactionArguments) -> Result<ExitCode> {
     let engine = Engine::parse(&arguments.engine)?;
     let server = host::start(
@@ -132,7 +132,7 @@ pub fn large_transaction(arguments: &LargeTransactionArguments) -> Result<ExitCo
 /// Holds a snapshot while writers run; exit status 1 when Peregrine exceeds the limits.
 ///
 /// # Errors
-/// The suite's errors; the caller prints them.
+/// Any error of the action; the caller prints it.
 pub fn held_snapshot(arguments: &HeldSnapshotArguments) -> Result<ExitCode> {
     let usual = [Engine::Peregrine, Engine::InnoDb];
     let mut held = true;

@@ -169,7 +169,7 @@ mod tests {
     use crate::normal::Generator;
     use crate::workload::Counters;
     use peregrine_harness::engines::{Engine, Placement, Protocol};
-    use peregrine_harness::error::SuiteError;
+    use peregrine_harness::error::HarnessError;
 
     /// Runs the toggles of `normal` on this many sessions at this rate, until `work` returns.
     fn beside<T>(
@@ -239,9 +239,9 @@ mod tests {
     #[test]
     fn the_works_own_error_comes_through() {
         let result = beside(2, 10, Behaviour::Right, || -> Result<()> {
-            Err(SuiteError::Interrupted)
+            Err(HarnessError::Interrupted)
         });
-        assert!(matches!(result, Err(SuiteError::Interrupted)));
+        assert!(matches!(result, Err(HarnessError::Interrupted)));
     }
 
     #[test]

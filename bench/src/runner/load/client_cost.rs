@@ -21,7 +21,7 @@ use crate::workload::Counters;
 use peregrine_harness::arithmetic;
 use peregrine_harness::engines::null::Null;
 use peregrine_harness::engines::{Engine, Session, Target};
-use peregrine_harness::error::{Result, SuiteError};
+use peregrine_harness::error::{HarnessError, Result};
 
 /// The clients' own cost in the cells of some results.
 #[derive(Debug)]
@@ -59,7 +59,7 @@ impl Costs {
     /// Leaves out workloads whose transactions run once in each run, because there the clients' speed hardly matters.
     ///
     /// # Errors
-    /// When the lines have no header; [`SuiteError::Interrupted`] when `stop` was set.
+    /// When the lines have no header; [`HarnessError::Interrupted`] when `stop` was set.
     pub fn measure(
         lines: &[Line],
         time: Duration,
@@ -67,7 +67,7 @@ impl Costs {
         stop: &AtomicBool,
     ) -> Result<Self> {
         let header = file::header(lines)
-            .ok_or_else(|| SuiteError::Usage("the results have no header".to_owned()))?;
+            .ok_or_else(|| HarnessError::Usage("the results have no header".to_owned()))?;
         let settings = &header.settings;
         let mut cells = Vec::new();
         for planned in settings.workloads.iter().filter(|planned| !planned.once) {

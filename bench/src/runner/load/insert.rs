@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use mysql::prelude::Queryable;
 
 use crate::workload::Table;
-use peregrine_harness::error::{PathContext, Result, SuiteError};
+use peregrine_harness::error::{HarnessError, PathContext, Result};
 
 /// The maximum number of rows in a statement.
 const MOST_ROWS: usize = 1_000;
@@ -39,7 +39,7 @@ pub fn insert(connection: &mut mysql::Conn, table: &Table, file: &Path) -> Resul
             let begun = Instant::now();
             connection
                 .query_drop(&statement)
-                .map_err(|error| SuiteError::Sql {
+                .map_err(|error| HarnessError::Sql {
                     statement: format!("{head} … ({rows} rows)"),
                     source: Box::new(error),
                 })?;

@@ -18,7 +18,7 @@ use crate::results::record::Second;
 use crate::workload::client::Done;
 use crate::workload::{Client, Counters, Workload};
 use peregrine_harness::engines::{placement, Engine, Placement, Protocol, Session};
-use peregrine_harness::error::{Result, SuiteError};
+use peregrine_harness::error::{HarnessError, Result};
 
 /// After this many failed transactions a thread ends its part of the run.
 pub(in crate::runner) const MOST_ERRORS: u64 = 20;
@@ -160,11 +160,11 @@ impl Measured {
 
 fn latencies() -> Result<Latencies> {
     // Three significant figures; the histogram extends its range itself.
-    Histogram::new(3).map_err(|error| SuiteError::Server(error.to_string()))
+    Histogram::new(3).map_err(|error| HarnessError::Server(error.to_string()))
 }
 
-fn thread_failed() -> SuiteError {
-    SuiteError::Server("a client thread failed".to_owned())
+fn thread_failed() -> HarnessError {
+    HarnessError::Server("a client thread failed".to_owned())
 }
 
 /// One thread's part.
@@ -211,7 +211,7 @@ pub fn make_ready(sessions: &mut [Box<dyn Session>], question: &Question<'_>) ->
 /// Waits for transactions that have begun before the end, and counts them.
 ///
 /// # Errors
-/// When a thread fails; [`SuiteError::Interrupted`] when the user stops the run.
+/// When a thread fails; [`HarnessError::Interrupted`] when the user stops the run.
 pub fn measure(
     sessions: &mut [Box<dyn Session>],
     question: &Question<'_>,
@@ -266,7 +266,7 @@ pub fn measure(
         (parts, steady)
     });
     if method.stop.load(Ordering::Relaxed) {
-        return Err(SuiteError::Interrupted);
+        return Err(HarnessError::Interrupted);
     }
     Ok(Measured {
         left: arrivals.left(),

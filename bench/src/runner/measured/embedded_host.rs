@@ -14,7 +14,7 @@ use crate::stores::{
 };
 use crate::workload::Workload;
 use peregrine_harness::engines::{Datum, Embedded, Engine, RowSink, Session, Value};
-use peregrine_harness::error::{PathContext, Result, SuiteError};
+use peregrine_harness::error::{HarnessError, PathContext, Result};
 use peregrine_harness::interrupt;
 
 /// The open stores.
@@ -88,7 +88,7 @@ impl EmbeddedHost {
     /// Loads an empty store.
     ///
     /// # Errors
-    /// The store's errors, or when rows are missing afterwards; [`SuiteError::Interrupted`].
+    /// The store's errors, or when rows are missing afterwards; [`HarnessError::Interrupted`].
     pub fn load(
         &mut self,
         workload: &Workload,
@@ -176,7 +176,7 @@ impl Host for EmbeddedHost {
     }
 
     fn load_again(&mut self, _: &Workload, engine: Engine, _: &[usize]) -> Result<()> {
-        Err(SuiteError::Usage(format!(
+        Err(HarnessError::Usage(format!(
             "{} takes part in table normal only, which is never loaded again",
             engine.title()
         )))
@@ -192,8 +192,8 @@ impl Host for EmbeddedHost {
     }
 }
 
-fn not_open(title: &str) -> SuiteError {
-    SuiteError::Server(format!("{title} is not open"))
+fn not_open(title: &str) -> HarnessError {
+    HarnessError::Server(format!("{title} is not open"))
 }
 
 fn remove(dir: &Path) -> Result<()> {
@@ -220,7 +220,7 @@ fn count(store: &dyn Store, rows: u32) -> Result<()> {
     if found.0 == Some(rows.into()) {
         Ok(())
     } else {
-        Err(SuiteError::Server(format!(
+        Err(HarnessError::Server(format!(
             "{rows} rows were loaded into {}, but it has {}",
             store.title(),
             found.0.map_or_else(|| "none".to_owned(), |n| n.to_string())

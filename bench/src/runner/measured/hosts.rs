@@ -7,7 +7,7 @@ use crate::results::record::Deferred;
 use crate::runner::kept::Kept;
 use crate::workload::Workload;
 use peregrine_harness::engines::{Engine, Session};
-use peregrine_harness::error::{Result, SuiteError};
+use peregrine_harness::error::{HarnessError, Result};
 
 /// A server, if one of its engines is measured, and the embedded stores that are measured.
 pub(in crate::runner) struct Hosts<'a> {
@@ -41,7 +41,7 @@ impl Hosts<'_> {
         match &mut self.server {
             _ if engine.is_embedded() => Ok(&mut self.embedded),
             Some(server) => Ok(&mut **server),
-            None => Err(SuiteError::Server(format!(
+            None => Err(HarnessError::Server(format!(
                 "there is no server for {}",
                 engine.title()
             ))),

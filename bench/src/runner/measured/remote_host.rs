@@ -17,7 +17,7 @@ use crate::workload::Workload;
 use peregrine_harness::engines::mariadb::MariaDb;
 use peregrine_harness::engines::settings::{check_engines, global_variables, noted};
 use peregrine_harness::engines::{Engine, ServerUrl, Session, Target};
-use peregrine_harness::error::{Result, StatementContext, SuiteError};
+use peregrine_harness::error::{HarnessError, Result, StatementContext};
 
 /// A server at a URL.
 pub(in crate::runner) struct RemoteHost {
@@ -58,7 +58,7 @@ impl RemoteHost {
         for engine in &settings.engines {
             let schema = engine.schema();
             if there.contains(&schema) && !request.resume {
-                return Err(SuiteError::Usage(format!(
+                return Err(HarnessError::Usage(format!(
                     "the server at {url} has a schema {schema} already, of another run that was interrupted, still goes \
                      on, or kept its data: go on with that (--resume), or DROP DATABASE {schema}"
                 )));
@@ -140,7 +140,7 @@ impl ServerHost for RemoteHost {
     }
 
     fn start_again(&mut self, _: u64) -> Result<()> {
-        Err(SuiteError::Usage(
+        Err(HarnessError::Usage(
             "a server that is reached by its URL can't be started again with another cache"
                 .to_owned(),
         ))

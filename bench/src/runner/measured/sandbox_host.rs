@@ -17,7 +17,7 @@ use crate::workload::Workload;
 use peregrine_harness::engines::mariadb::MariaDb;
 use peregrine_harness::engines::settings::Settings;
 use peregrine_harness::engines::{Engine, Session, Target};
-use peregrine_harness::error::{PathContext, Result, SuiteError};
+use peregrine_harness::error::{HarnessError, PathContext, Result};
 use peregrine_harness::server::{MemoryLimit, Running, Sandbox, StartOptions, Status};
 
 /// The private server that a measurement session runs on.
@@ -101,7 +101,7 @@ impl<'a> SandboxHost<'a> {
     fn running(&self) -> Result<&Running> {
         self.running
             .as_ref()
-            .ok_or_else(|| SuiteError::Server("the server does not run".to_owned()))
+            .ok_or_else(|| HarnessError::Server("the server does not run".to_owned()))
     }
 
     fn target(&self) -> Result<MariaDb> {
@@ -124,7 +124,7 @@ fn memory_limit(run: &RunSettings) -> Result<Option<Arc<MemoryLimit>>> {
     };
     match MemoryLimit::new(bytes) {
         Some(limit) => Ok(Some(Arc::new(limit))),
-        None => Err(SuiteError::Usage(
+        None => Err(HarnessError::Usage(
             "--memory-limit needs a control group, and none can be made here: run as root, or in a group \
              that was handed over to you (systemd-run --user --scope -p Delegate=yes)"
                 .to_owned(),

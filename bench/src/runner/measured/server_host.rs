@@ -24,7 +24,7 @@ impl Ending {
     pub fn of<T>(result: &Result<T>) -> Self {
         match result {
             Ok(_) => Self::Complete,
-            Err(peregrine_harness::error::SuiteError::Interrupted) => Self::Interrupted,
+            Err(peregrine_harness::error::HarnessError::Interrupted) => Self::Interrupted,
             Err(_) => Self::Failed,
         }
     }

@@ -115,7 +115,7 @@ fn measured_of(
 fn an_interrupted_matrix_goes_on_where_it_stopped() {
     let mut lines = vec![Line::Header(Box::new(sample::header()))];
     let (result, _) = measurement_session(Behaviour::Right, &mut lines, 7);
-    assert!(matches!(result, Err(SuiteError::Interrupted)));
+    assert!(matches!(result, Err(HarnessError::Interrupted)));
     assert_eq!(lines.len(), 1 + 7);
     let (result, _) = measurement_session(Behaviour::Right, &mut lines, usize::MAX);
     result.expect("to the end");

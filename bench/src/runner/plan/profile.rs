@@ -1,6 +1,6 @@
 //! The profiles: the published method and shorter forms of it.
 
-use peregrine_harness::error::{Result, SuiteError};
+use peregrine_harness::error::{HarnessError, Result};
 
 /// The length and width of a run of the matrix.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -55,13 +55,13 @@ impl Profile {
     /// Returns the profile of this name.
     ///
     /// # Errors
-    /// [`SuiteError::Usage`], which lists all names.
+    /// [`HarnessError::Usage`], which lists all names.
     pub fn parse(name: &str) -> Result<Self> {
         PROFILES
             .into_iter()
             .find(|profile| profile.name == name)
             .ok_or_else(|| {
-                SuiteError::Usage(format!(
+                HarnessError::Usage(format!(
                     "unknown profile '{name}': the profiles are {}",
                     PROFILES.map(|profile| profile.name).join(", ")
                 ))

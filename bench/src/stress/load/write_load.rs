@@ -10,7 +10,7 @@ use peregrine_harness::dice::Dice;
 use peregrine_harness::engines::hosted::{
     Hosted, {self},
 };
-use peregrine_harness::error::{Result, StatementContext, SuiteError};
+use peregrine_harness::error::{HarnessError, Result, StatementContext};
 
 /// The number of bytes in a row's text.
 const TEXT: usize = 100;
@@ -90,8 +90,8 @@ impl Library {
     }
 }
 
-fn failed(error: peregrine::Error) -> SuiteError {
-    SuiteError::Server(error.to_string())
+fn failed(error: peregrine::Error) -> HarnessError {
+    HarnessError::Server(error.to_string())
 }
 
 impl WriteLoad for Library {

@@ -45,7 +45,7 @@ impl Session for Scripted {
                 }
                 Ok(())
             }
-            Some(Scene::Fails(code)) => Err(SuiteError::Sql {
+            Some(Scene::Fails(code)) => Err(HarnessError::Sql {
                 statement: text,
                 source: Box::new(mysql::Error::MySqlError(mysql::error::MySqlError {
                     state: "40001".to_owned(),
@@ -343,7 +343,7 @@ fn a_client_that_is_stopped_leaves_a_transaction_of_many_rounds() {
         .prepare(Engine::InnoDb, Protocol::Text, &workload.statements)
         .expect("ready");
     let result = client.run(0, &mut session);
-    assert!(matches!(result, Err(SuiteError::Interrupted)));
+    assert!(matches!(result, Err(HarnessError::Interrupted)));
     assert_eq!(session.asked, ["BEGIN", "(rolled back)"]);
 }
 

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use peregrine_harness::error::{Result, SuiteError};
+use peregrine_harness::error::{HarnessError, Result};
 use peregrine_harness::interrupt;
 use peregrine_prove::corruption::{
     Request, {self},
@@ -13,7 +13,7 @@ use crate::command::arguments::CorruptionArguments;
 /// Damages a database in memory and prints the findings; exit status 1 when damage was not found.
 ///
 /// # Errors
-/// The suite's errors; the caller prints them.
+/// Any error of the action; the caller prints it.
 pub fn run(arguments: &CorruptionArguments) -> Result<ExitCode> {
     let request = Request {
         samples: arguments.samples,
@@ -21,7 +21,7 @@ pub fn run(arguments: &CorruptionArguments) -> Result<ExitCode> {
         seed: arguments.seed,
     };
     let outcome = match corruption::run(&request, |line| eprintln!("{line}")) {
-        Err(SuiteError::Interrupted) => return Ok(ExitCode::from(interrupt::EXIT_STATUS)),
+        Err(HarnessError::Interrupted) => return Ok(ExitCode::from(interrupt::EXIT_STATUS)),
         other => other?,
     };
     for wrong in outcome.wrong.iter().take(20) {

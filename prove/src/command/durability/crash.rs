@@ -5,7 +5,7 @@ use std::process::{Command, ExitCode};
 use std::time::Duration;
 
 use peregrine_harness::engines::Engine;
-use peregrine_harness::error::{PathContext, Result, SuiteError};
+use peregrine_harness::error::{HarnessError, PathContext, Result};
 use peregrine_harness::interrupt;
 use peregrine_harness::server::installation::{find_plugin, target_directory};
 use peregrine_harness::server::Installation;
@@ -20,7 +20,7 @@ use crate::command::arguments::{CrashArguments, CrashTarget, CrashWriterArgument
 /// Runs the rounds and prints one line; exit status 1 when a promise was broken.
 ///
 /// # Errors
-/// The suite's errors; the caller prints them.
+/// Any error of the action; the caller prints it.
 pub fn run(arguments: &CrashArguments) -> Result<ExitCode> {
     let dir = arguments.dir.clone().unwrap_or_else(|| {
         let now = jiff::Zoned::now()
@@ -37,7 +37,7 @@ pub fn run(arguments: &CrashArguments) -> Result<ExitCode> {
         CrashTarget::Library => of_the_library(arguments, limit, dir.clone()),
     };
     let (line, faults, held) = match found {
-        Err(SuiteError::Interrupted) => return Ok(ExitCode::from(interrupt::EXIT_STATUS)),
+        Err(HarnessError::Interrupted) => return Ok(ExitCode::from(interrupt::EXIT_STATUS)),
         other => other?,
     };
     println!("{line}");
@@ -86,7 +86,7 @@ fn of_the_library(arguments: &CrashArguments, limit: Limit, dir: PathBuf) -> Res
         || mariadbd.plugin.is_some()
         || !mariadbd.options.is_empty()
     {
-        return Err(SuiteError::Usage(
+        return Err(HarnessError::Usage(
             "--target library kills a process with the library, which is peregrine's and has no server: leave out \
              --engine, --plugin and options for mariadbd"
                 .to_owned(),
@@ -140,7 +140,7 @@ fn check_files(data_dir: &Path) -> Result<Option<String>> {
     let dir = data_dir.join("#peregrine");
     let mut report = Report::default();
     peregrine::check(&dir, &mut report)
-        .map_err(|error| SuiteError::Server(format!("{}: {error}", dir.display())))?;
+        .map_err(|error| HarnessError::Server(format!("{}: {error}", dir.display())))?;
     Ok(report.problems.first().map(|first| {
         let others = report.problems.len() as u64 - 1 + report.more_problems;
         format!("peregrine check: {first} (and {others} problems more)")

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use peregrine_harness::error::{Result, SuiteError};
+use peregrine_harness::error::{HarnessError, Result};
 use peregrine_harness::interrupt;
 use peregrine_prove::full_disk::{
     Kind, Request, {self},
@@ -17,7 +17,7 @@ const UNAVAILABLE: u8 = 69;
 /// system can be mounted.
 ///
 /// # Errors
-/// The suite's errors; the caller prints them.
+/// Any error of the action; the caller prints it.
 pub fn run(arguments: &FullDiskArguments) -> Result<ExitCode> {
     let scratch = std::env::temp_dir().join(format!("peregrine-full-disk-{}", std::process::id()));
     let request = Request {
@@ -38,8 +38,8 @@ pub fn run(arguments: &FullDiskArguments) -> Result<ExitCode> {
         }
     }
     let outcome = match outcome {
-        Err(SuiteError::Interrupted) => return Ok(ExitCode::from(interrupt::EXIT_STATUS)),
-        Err(SuiteError::Usage(what)) => {
+        Err(HarnessError::Interrupted) => return Ok(ExitCode::from(interrupt::EXIT_STATUS)),
+        Err(HarnessError::Usage(what)) => {
             eprintln!("peregrine: no file system can be mounted here: {what}");
             return Ok(ExitCode::from(UNAVAILABLE));
         }

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use peregrine_harness::error::{Result, SuiteError};
+use peregrine_harness::error::{HarnessError, Result};
 use peregrine_harness::interrupt;
 use peregrine_harness::server::installation::target_directory;
 use peregrine_prove::fuzz::{
@@ -15,7 +15,7 @@ use crate::command::arguments::FuzzArguments;
 /// Runs the targets one after the other and prints one line each; exit status 1 when there are findings.
 ///
 /// # Errors
-/// The suite's errors; the caller prints them.
+/// Any error of the action; the caller prints it.
 pub fn run(arguments: &FuzzArguments) -> Result<ExitCode> {
     let corpus = arguments
         .corpus
@@ -29,7 +29,7 @@ pub fn run(arguments: &FuzzArguments) -> Result<ExitCode> {
     let known: Vec<&str> = fuzz::targets().collect();
     for name in &arguments.target {
         if !known.contains(&name.as_str()) {
-            return Err(SuiteError::Usage(format!(
+            return Err(HarnessError::Usage(format!(
                 "unknown target '{name}': the targets are {}",
                 known.join(", ")
             )));
@@ -49,7 +49,7 @@ pub fn run(arguments: &FuzzArguments) -> Result<ExitCode> {
             findings: target_directory().join("bench/fuzz"),
         };
         let outcome = match fuzz::run(&request) {
-            Err(SuiteError::Interrupted) => return Ok(ExitCode::from(interrupt::EXIT_STATUS)),
+            Err(HarnessError::Interrupted) => return Ok(ExitCode::from(interrupt::EXIT_STATUS)),
             other => other?,
         };
         println!("{outcome}");

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use peregrine_harness::error::{Result, SuiteError};
+use peregrine_harness::error::{HarnessError, Result};
 use peregrine_harness::interrupt;
 use peregrine_prove::simulated::work::{Findings, Outcome};
 use peregrine_prove::simulated::{damage, io_errors, power_loss};
@@ -16,7 +16,7 @@ fn tell(line: &str) {
 /// Prints the line of an outcome, and its failures.
 fn conclude<F: Findings>(outcome: Result<Outcome<F>>) -> Result<ExitCode> {
     let outcome = match outcome {
-        Err(SuiteError::Interrupted) => return Ok(ExitCode::from(interrupt::EXIT_STATUS)),
+        Err(HarnessError::Interrupted) => return Ok(ExitCode::from(interrupt::EXIT_STATUS)),
         other => other?,
     };
     println!("{outcome}");
@@ -32,7 +32,7 @@ fn conclude<F: Findings>(outcome: Result<Outcome<F>>) -> Result<ExitCode> {
 /// Loses power at every moment; exit status 1 when a promise was broken.
 ///
 /// # Errors
-/// The suite's errors; the caller prints them.
+/// Any error of the action; the caller prints it.
 pub fn power_loss(arguments: &PowerLossArguments) -> Result<ExitCode> {
     let request = power_loss::Request {
         workloads: arguments.simulation.workloads(arguments.workloads),
@@ -45,7 +45,7 @@ pub fn power_loss(arguments: &PowerLossArguments) -> Result<ExitCode> {
 /// Makes calls fail and disks full; exit status 1 when a promise was broken.
 ///
 /// # Errors
-/// The suite's errors; the caller prints them.
+/// Any error of the action; the caller prints it.
 pub fn io_errors(arguments: &IoErrorsArguments) -> Result<ExitCode> {
     let request = io_errors::Request {
         workloads: arguments.simulation.workloads(arguments.workloads),
@@ -57,7 +57,7 @@ pub fn io_errors(arguments: &IoErrorsArguments) -> Result<ExitCode> {
 /// Damages disks; exit status 1 when damage was not detected.
 ///
 /// # Errors
-/// The suite's errors; the caller prints them.
+/// Any error of the action; the caller prints it.
 pub fn damage(arguments: &DamageArguments) -> Result<ExitCode> {
     let workloads = arguments.simulation.workloads(arguments.workloads);
     conclude(damage::run(&workloads, tell))

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use peregrine_harness::engines::Engine;
-use peregrine_harness::error::{Result, SuiteError};
+use peregrine_harness::error::{HarnessError, Result};
 use peregrine_harness::interrupt;
 use peregrine_prove::bank::{
     Request, {self},
@@ -16,7 +16,7 @@ use peregrine_harness::command::host;
 /// Runs the test and prints one line; exit status 1 when an audit was wrong or a transfer lost.
 ///
 /// # Errors
-/// The suite's errors; the caller prints them.
+/// Any error of the action; the caller prints it.
 pub fn run(arguments: &BankArguments) -> Result<ExitCode> {
     let engine = Engine::parse(&arguments.engine)?;
     let mut server = host::start(
@@ -35,7 +35,7 @@ pub fn run(arguments: &BankArguments) -> Result<ExitCode> {
         prepare: arguments.prepare.clone(),
     };
     let outcome = match bank::run(&request, &mut server) {
-        Err(SuiteError::Interrupted) => return Ok(ExitCode::from(interrupt::EXIT_STATUS)),
+        Err(HarnessError::Interrupted) => return Ok(ExitCode::from(interrupt::EXIT_STATUS)),
         other => other?,
     };
     println!("{outcome}");

@@ -7,7 +7,7 @@ use std::time::Duration;
 use peregrine_harness::engines::hosted::{Hosted, Place};
 use peregrine_harness::engines::settings::Settings;
 use peregrine_harness::engines::Engine;
-use peregrine_harness::error::{Result, SuiteError};
+use peregrine_harness::error::{HarnessError, Result};
 use peregrine_harness::interrupt;
 use peregrine_harness::level::Level;
 use peregrine_harness::server::installation::{find_plugin, target_directory};
@@ -25,7 +25,7 @@ use peregrine_harness::command::directory::new_directory;
 /// Runs the histories and prints one line per level; exit status 1 when a level was violated.
 ///
 /// # Errors
-/// The suite's errors; the caller prints them.
+/// Any error of the action; the caller prints it.
 pub fn run(arguments: &HistoriesArguments) -> Result<ExitCode> {
     let names: Vec<&str> = arguments.level.iter().map(String::as_str).collect();
     let levels: Vec<Level> = match names[..] {
@@ -36,14 +36,14 @@ pub fn run(arguments: &HistoriesArguments) -> Result<ExitCode> {
         "library" => false,
         "server" => true,
         other => {
-            return Err(SuiteError::Usage(format!(
+            return Err(HarnessError::Usage(format!(
                 "unknown target '{other}': the targets are library, server"
             )))
         }
     };
     let engine = Engine::parse(&arguments.engine)?;
     if !engine.is_transactional() || (!on_server && engine != Engine::Peregrine) {
-        return Err(SuiteError::Usage(format!(
+        return Err(HarnessError::Usage(format!(
             "--engine {}: the library is peregrine's; a server's engines with transactions are innodb, myrocks, peregrine",
             engine.name()
         )));
@@ -71,7 +71,7 @@ pub fn run(arguments: &HistoriesArguments) -> Result<ExitCode> {
             histories::run(&request, "library", &mut library, told)
         };
         let outcome = match outcome {
-            Err(SuiteError::Interrupted) => return Ok(ExitCode::from(interrupt::EXIT_STATUS)),
+            Err(HarnessError::Interrupted) => return Ok(ExitCode::from(interrupt::EXIT_STATUS)),
             other => other?,
         };
         println!("{outcome}");

@@ -11,7 +11,7 @@ use crate::command::arguments::{SchedulesArguments, SchedulesHereArguments};
 /// Runs schedules in processes; exit status 1 when one failed.
 ///
 /// # Errors
-/// The suite's errors; the caller prints them.
+/// Any error of the action; the caller prints it.
 pub fn run(arguments: &SchedulesArguments) -> Result<ExitCode> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let request = Request {

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use peregrine_harness::engines::Engine;
-use peregrine_harness::error::{Result, SuiteError};
+use peregrine_harness::error::{HarnessError, Result};
 use peregrine_harness::interrupt;
 use peregrine_prove::answers;
 
@@ -13,12 +13,12 @@ use peregrine_harness::command::host;
 /// Runs the scripts and prints a line for each and one for all; exit status 1 when answers differ.
 ///
 /// # Errors
-/// The suite's errors; the caller prints them.
+/// Any error of the action; the caller prints it.
 pub fn run(arguments: &AnswersArguments) -> Result<ExitCode> {
     let engines = [Engine::InnoDb, Engine::Peregrine];
     let mut server = host::start(&arguments.host, &engines, 2, "answers", Vec::new())?;
     let outcome = match answers::run(&arguments.case, &mut server, |told| println!("{told}")) {
-        Err(SuiteError::Interrupted) => return Ok(ExitCode::from(interrupt::EXIT_STATUS)),
+        Err(HarnessError::Interrupted) => return Ok(ExitCode::from(interrupt::EXIT_STATUS)),
         other => other?,
     };
     println!("{outcome}");

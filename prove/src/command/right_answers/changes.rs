@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use peregrine_harness::engines::Engine;
-use peregrine_harness::error::{Result, SuiteError};
+use peregrine_harness::error::{HarnessError, Result};
 use peregrine_harness::interrupt;
 use peregrine_prove::changes::{
     Request, {self},
@@ -17,7 +17,7 @@ use peregrine_harness::command::host;
 /// When something differs, exit status 1, and the server's directory is kept.
 ///
 /// # Errors
-/// The suite's errors; the caller prints them.
+/// Any error of the action; the caller prints it.
 pub fn run(arguments: &ChangesArguments) -> Result<ExitCode> {
     let engines = [Engine::InnoDb, Engine::Peregrine];
     let server = host::start(&arguments.host, &engines, 2, "changes", Vec::new())?;
@@ -26,7 +26,7 @@ pub fn run(arguments: &ChangesArguments) -> Result<ExitCode> {
         seed: arguments.seed,
     };
     let outcome = match changes::run(&request, &server, |told| eprintln!("{told}")) {
-        Err(SuiteError::Interrupted) => return Ok(ExitCode::from(interrupt::EXIT_STATUS)),
+        Err(HarnessError::Interrupted) => return Ok(ExitCode::from(interrupt::EXIT_STATUS)),
         other => other?,
     };
     println!("{outcome}");

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use peregrine_harness::engines::Engine;
-use peregrine_harness::error::{Result, SuiteError};
+use peregrine_harness::error::{HarnessError, Result};
 use peregrine_harness::interrupt;
 use peregrine_prove::differential::{
     Request, {self},
@@ -17,7 +17,7 @@ use peregrine_harness::command::host;
 /// When something differs, exit status 1, and the shortened scripts are on standard error.
 ///
 /// # Errors
-/// The suite's errors; the caller prints them.
+/// Any error of the action; the caller prints it.
 pub fn run(arguments: &DifferentialArguments) -> Result<ExitCode> {
     let engines = [Engine::InnoDb, Engine::Peregrine];
     let mut server = host::start(&arguments.host, &engines, 2, "differential", Vec::new())?;
@@ -28,7 +28,7 @@ pub fn run(arguments: &DifferentialArguments) -> Result<ExitCode> {
         most_different: arguments.differences,
     };
     let outcome = match differential::run(&request, &mut server, |told| eprintln!("{told}")) {
-        Err(SuiteError::Interrupted) => return Ok(ExitCode::from(interrupt::EXIT_STATUS)),
+        Err(HarnessError::Interrupted) => return Ok(ExitCode::from(interrupt::EXIT_STATUS)),
         other => other?,
     };
     println!("{outcome}");

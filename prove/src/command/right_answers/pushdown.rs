@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use peregrine_harness::engines::Engine;
-use peregrine_harness::error::{Result, SuiteError};
+use peregrine_harness::error::{HarnessError, Result};
 use peregrine_harness::interrupt;
 use peregrine_prove::pushdown::{
     Request, {self},
@@ -15,7 +15,7 @@ use peregrine_harness::command::host;
 /// Runs the comparison and prints one line; exit status 1 when answers differ.
 ///
 /// # Errors
-/// The suite's errors; the caller prints them.
+/// Any error of the action; the caller prints it.
 pub fn run(arguments: &PushdownArguments) -> Result<ExitCode> {
     let engines = [Engine::InnoDb, Engine::Peregrine];
     let server = host::start(&arguments.host, &engines, 2, "pushdown", Vec::new())?;
@@ -24,7 +24,7 @@ pub fn run(arguments: &PushdownArguments) -> Result<ExitCode> {
         seed: arguments.seed,
     };
     let outcome = match pushdown::run(&request, &server, |told| eprintln!("{told}")) {
-        Err(SuiteError::Interrupted) => return Ok(ExitCode::from(interrupt::EXIT_STATUS)),
+        Err(HarnessError::Interrupted) => return Ok(ExitCode::from(interrupt::EXIT_STATUS)),
         other => other?,
     };
     println!("{outcome}");

@@ -19,7 +19,7 @@ use peregrine_harness::command::host;
 /// When something is wrong, exit status 1, and the server's directory is kept.
 ///
 /// # Errors
-/// The suite's errors; the caller prints them.
+/// Any error of the action; the caller prints it.
 pub fn run(arguments: &StatementsArguments) -> Result<ExitCode> {
     let engine = Engine::parse(&arguments.engine)?;
     let request = Request {

@@ -14,7 +14,7 @@ use super::rows::{
 };
 use crate::crash::Limit;
 use peregrine_harness::dice::Dice;
-use peregrine_harness::error::{PathContext, Result, SuiteError};
+use peregrine_harness::error::{HarnessError, PathContext, Result};
 use peregrine_harness::errors_told;
 use peregrine_harness::interrupt;
 
@@ -103,14 +103,14 @@ impl fmt::Display for Outcome {
 /// process. The run ends early, and keeps the directory, when a promise is broken.
 ///
 /// # Errors
-/// When the process can't be started or writes an unknown line; [`SuiteError::Interrupted`].
+/// When the process can't be started or writes an unknown line; [`HarnessError::Interrupted`].
 pub fn run(
     request: &Request,
     writer: impl Fn(u32) -> Command,
     mut told: impl FnMut(&str),
 ) -> Result<Outcome> {
     if request.dir.exists() {
-        return Err(SuiteError::Usage(format!(
+        return Err(HarnessError::Usage(format!(
             "{} exists already: choose another --dir, or remove it",
             request.dir.display()
         )));
@@ -134,7 +134,7 @@ pub fn run(
             break;
         }
         if interrupt::requested() {
-            return Err(SuiteError::Interrupted);
+            return Err(HarnessError::Interrupted);
         }
         let lifetime = LIFETIME_MS.0 + dice.below(LIFETIME_MS.1 - LIFETIME_MS.0);
         // The lifetime mostly begins at the first commit, because a slow machine might otherwise never reach one.
@@ -177,7 +177,7 @@ impl Rounds {
         from_first: bool,
     ) -> Result<Vec<Option<Vec<Change>>>> {
         let failed = |what: &str, error: std::io::Error| {
-            SuiteError::Server(format!("the writing process can't be {what}: {error}"))
+            HarnessError::Server(format!("the writing process can't be {what}: {error}"))
         };
         let spawned = writer.stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
         let mut child = spawned.map_err(|error| failed("started", error))?;
@@ -216,14 +216,14 @@ impl Rounds {
         }
         let ended = killer
             .join()
-            .map_err(|_| SuiteError::Server("the killer failed".to_owned()))?;
+            .map_err(|_| HarnessError::Server("the killer failed".to_owned()))?;
         let status = ended.map_err(|error| failed("killed", error))?;
         if status.signal() != Some(KILLED) {
             let told = format!("the writing process ended by itself: {status}");
             self.outcome.faults.push(told);
         }
         if let Some(line) = unknown {
-            return Err(SuiteError::Server(format!(
+            return Err(HarnessError::Server(format!(
                 "the writing process said {line:?}"
             )));
         }

@@ -11,7 +11,7 @@ use super::rows::{
     Change, Line, {self},
 };
 use peregrine_harness::dice::Dice;
-use peregrine_harness::error::{Result, SuiteError};
+use peregrine_harness::error::{HarnessError, Result};
 use peregrine_harness::errors_told;
 
 /// The exit status of a writing process that ends by itself.
@@ -22,7 +22,7 @@ const ENDED_BY_ITSELF: i32 = 3;
 /// # Errors
 /// Those of the engine while it opens the database; only a kill should end the process.
 pub fn write_until_killed(dir: &Path, threads: u32, seed: u64, round: u32) -> Result<()> {
-    let failed = |error| SuiteError::Server(format!("the library: {error}"));
+    let failed = |error| HarnessError::Server(format!("the library: {error}"));
     // No call fails here, so the engine has no reason to report errors.
     errors_told::tell_to(|text| {
         say(&Line::Wrong(format!(

@@ -117,7 +117,7 @@ fn an_interrupted_run_is_no_result() {
         Behaviour::Right,
         &AtomicBool::new(true),
     );
-    assert!(matches!(result, Err(SuiteError::Interrupted)));
+    assert!(matches!(result, Err(HarnessError::Interrupted)));
 }
 
 #[test]
