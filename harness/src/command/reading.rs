@@ -37,7 +37,10 @@ fn allowed<A: Parser>(
     names: impl Fn(&clap::Command) -> (&'static str, Vec<String>),
 ) -> Option<String> {
     let mut command = A::command();
-    let mut path = command.get_name().to_owned();
+    let mut path = command
+        .get_bin_name()
+        .unwrap_or(command.get_name())
+        .to_owned();
     for word in std::env::args_os().skip(1) {
         let Some(next) = command.find_subcommand(&word).cloned() else {
             break;

@@ -25,7 +25,7 @@ pub use self::stress::{
 
 /// Measurements: engines and embedded stores beside each other, on many workloads.
 #[derive(Debug, Parser)]
-#[command(name = "peregrine bench", version)]
+#[command(name = "peregrine-bench", bin_name = "peregrine bench", version)]
 pub struct Arguments {
     /// The action.
     #[command(subcommand)]

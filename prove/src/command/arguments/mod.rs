@@ -26,7 +26,7 @@ pub use self::transactions::{
 
 /// Proofs: durability, isolation and right answers, each by a command that prints one line.
 #[derive(Debug, Parser)]
-#[command(name = "peregrine prove", version)]
+#[command(name = "peregrine-prove", bin_name = "peregrine prove", version)]
 pub struct Arguments {
     /// The action.
     #[command(subcommand)]
