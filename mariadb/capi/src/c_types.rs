@@ -1,6 +1,10 @@
 //! The structs and numbers of the headers in `include/`, as Rust sees them.
 //!
-//! The sizes are asserted on both sides, so that a change of one file alone does not compile.
+//! The sizes are asserted on both sides, so that a change of one file alone does not compile. A test compares the place of
+//! each field and each number with the headers.
+
+#[cfg(test)]
+mod tests;
 
 use std::ffi::{c_char, c_void};
 

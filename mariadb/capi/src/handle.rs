@@ -1,13 +1,13 @@
 //! Handles: the rows of one table, read and changed by one thread at a time.
 
-mod aggregating;
+pub(crate) mod aggregating;
 mod buffers;
 mod changing;
 mod condition;
 mod estimate;
 mod multi_get;
 mod positions;
-mod searching;
+pub(crate) mod searching;
 
 use std::ffi::c_void;
 use std::sync::Arc;

@@ -10,8 +10,8 @@ use crate::c_types::SessionCalls;
 const STATEMENT_BYTES: usize = 1024;
 
 /// `peregrine_told_waits`.
-const TOLD_FOR_HOLDERS: u32 = 1;
-const TOLD_IN_QUEUE: u32 = 2;
+pub(crate) const TOLD_FOR_HOLDERS: u32 = 1;
+pub(crate) const TOLD_IN_QUEUE: u32 = 2;
 
 /// The sessions of the server that has opened the engine.
 pub struct ServerSessions(pub SessionCalls);

@@ -57,7 +57,8 @@ pub struct SessionBox {
     kill: Arc<Mutex<Option<KillHandle>>>,
 }
 
-fn isolation(number: u32) -> Outcome<Isolation> {
+/// Decodes a `peregrine_isolation`.
+pub(crate) fn isolation(number: u32) -> Outcome<Isolation> {
     match number {
         0 => Ok(Isolation::ReadCommitted),
         1 => Ok(Isolation::RepeatableRead),

@@ -84,7 +84,8 @@ unsafe fn with_engine(
     }
 }
 
-fn locking_of(number: u32) -> Outcome<Locking> {
+/// Decodes a `peregrine_locking`.
+pub(crate) fn locking_of(number: u32) -> Outcome<Locking> {
     match number {
         0 => Ok(Locking::Pessimistic),
         1 => Ok(Locking::Optimistic),

@@ -26,9 +26,9 @@ use repetition::Repetition;
 use text::Text;
 
 /// `peregrine_message_level`.
-const ERROR: u32 = 0;
-const WARNING: u32 = 1;
-const NOTE: u32 = 2;
+pub(crate) const ERROR: u32 = 0;
+pub(crate) const WARNING: u32 = 1;
+pub(crate) const NOTE: u32 = 2;
 
 /// The receiver of messages, and the messages sent lately.
 struct Told {

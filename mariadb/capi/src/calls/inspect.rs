@@ -27,7 +27,17 @@ pub struct DeadlockBox {
     members: Vec<DeadlockMemberInfo>,
 }
 
-fn mode_number(mode: LockMode) -> u32 {
+/// Encodes a `peregrine_transaction_state`.
+pub(crate) fn state_number(state: TransactionState) -> u32 {
+    match state {
+        TransactionState::Running => 0,
+        TransactionState::LockWait => 1,
+        TransactionState::RollingBack => 2,
+        TransactionState::Prepared => 3,
+    }
+}
+
+pub(crate) fn mode_number(mode: LockMode) -> u32 {
     match mode {
         LockMode::Shared => 1,
         LockMode::Exclusive => 2,
@@ -60,12 +70,7 @@ impl InspectionBox {
             rows_locked: t.rows_locked,
             lock_waits: t.lock_waits,
             snapshot_age: t.snapshot_age.unwrap_or(u64::MAX),
-            state: match t.state {
-                TransactionState::Running => 0,
-                TransactionState::LockWait => 1,
-                TransactionState::RollingBack => 2,
-                TransactionState::Prepared => 3,
-            },
+            state: state_number(t.state),
             isolation: t.isolation as u32,
         });
         let locks = inspection.locks.iter().map(|lock| LockInfo {

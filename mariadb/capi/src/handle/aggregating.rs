@@ -35,8 +35,8 @@ pub(super) struct Test {
     value: OwnedValue,
 }
 
-#[derive(Clone, Copy, Debug)]
-enum Operator {
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Operator {
     Compare(Comparison),
     IsNull,
     IsNotNull,
@@ -52,7 +52,8 @@ impl Test {
     }
 }
 
-fn operator(number: u32) -> Outcome<Operator> {
+/// Decodes a `peregrine_operator`.
+pub(crate) fn operator(number: u32) -> Outcome<Operator> {
     Ok(match number {
         0 => Operator::Compare(Comparison::Equal),
         1 => Operator::Compare(Comparison::NotEqual),

@@ -11,6 +11,21 @@ use crate::rows::layout::Layout;
 use crate::rows::record::{has, Projection, Values};
 use crate::session::Session;
 
+/// Decodes a `peregrine_seek`.
+pub(crate) fn seek(number: u32) -> Outcome<Seek> {
+    Ok(match number {
+        0 => Seek::Exact,
+        1 => Seek::AtOrAfter,
+        2 => Seek::After,
+        3 => Seek::AtOrBefore,
+        4 => Seek::Before,
+        5 => Seek::First,
+        6 => Seek::Last,
+        7 => Seek::ExactLast,
+        _ => return Err(Failure::argument("kind of a search")),
+    })
+}
+
 impl Handle {
     /// Encodes the parts of a key image that are in `map`; nothing for a null image.
     ///
@@ -199,17 +214,7 @@ impl Handle {
         to: u32,
         target: Target,
     ) -> Outcome<bool> {
-        let seek = match to {
-            0 => Seek::Exact,
-            1 => Seek::AtOrAfter,
-            2 => Seek::After,
-            3 => Seek::AtOrBefore,
-            4 => Seek::Before,
-            5 => Seek::First,
-            6 => Seek::Last,
-            7 => Seek::ExactLast,
-            _ => return Err(Failure::argument("kind of a search")),
-        };
+        let seek = seek(to)?;
         // SAFETY: by the caller's promise.
         let (wanted, record) = unsafe { self.shared.buffers(target)? };
         self.current = Current::None;

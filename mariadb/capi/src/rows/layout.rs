@@ -296,8 +296,9 @@ pub unsafe fn text(text: *const std::ffi::c_char, length: u32) -> Outcome<String
     Ok(String::from_utf8_lossy(bytes).into_owned())
 }
 
-fn place(c: &ColumnDefinition, stored_as: usize, record_length: usize) -> Outcome<ColumnLayout> {
-    let kind = match c.kind {
+/// Decodes a `peregrine_column_kind`.
+pub(crate) fn kind(number: u32) -> Outcome<Kind> {
+    Ok(match number {
         0 => Kind::Signed,
         1 => Kind::Unsigned,
         2 => Kind::Float,
@@ -308,7 +309,11 @@ fn place(c: &ColumnDefinition, stored_as: usize, record_length: usize) -> Outcom
         7 => Kind::Blob,
         8 => Kind::Absent,
         _ => return Err(Failure::argument("kind of a column")),
-    };
+    })
+}
+
+fn place(c: &ColumnDefinition, stored_as: usize, record_length: usize) -> Outcome<ColumnLayout> {
+    let kind = kind(c.kind)?;
     let length = c.length as usize;
     let length_bytes = c.length_bytes as usize;
     let right = match kind {
