@@ -147,6 +147,9 @@ verify-shaken: library ## what shaking shows, a line a point: held or not, with 
 verify-answers: build ## what answers and rows promise, a line a point: held or not, with its figure
 	@verify/answers
 
+verify-house: build ## what a stranger finds in the code and its documents, a line a point: held or not, with its figure
+	@verify/house
+
 verify-differential: build ## what the server notices of the engine, a line a point: held or not, with its figure
 	@verify/differential
 
@@ -175,4 +178,4 @@ clean: ## remove what was built; the private MariaDB stays
 	cargo clean --release
 	rm -rf target/plugin target/mtr target/broken target/shaken target/sanitizers target/book target/site
 
-.PHONY: help bench knobs shaken shaken-command shaken-plugin broken-plugin statements schedules orders plans build library mariadb plugin test unit mtr compare sessions workloads engines-funcs lint format docs verify-flight verify-transactions verify-answers verify-differential verify-shaken verify-durability verify-reads verify-report verify-suite verify-sanitizers power-loss io-errors disk-faults catch-broken catch-planted clean bit-flips fuzz
+.PHONY: help bench knobs shaken shaken-command shaken-plugin broken-plugin statements schedules orders plans build library mariadb plugin test unit mtr compare sessions workloads engines-funcs lint format docs verify-flight verify-transactions verify-answers verify-differential verify-house verify-shaken verify-durability verify-reads verify-report verify-suite verify-sanitizers power-loss io-errors disk-faults catch-broken catch-planted clean bit-flips fuzz
