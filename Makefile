@@ -125,7 +125,7 @@ plans: mariadb ## random statements on shaken servers for five minutes
 checked := CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS=true CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS=true \
 	cargo build -q --release --target-dir target/shaken
 
-shaken-command: ## the command with every tuning constant drawn from its range, and faults to be planted, in target/shaken/release
+shaken-command: ## peregrine-prove with every tuning constant drawn from its range, and faults to be planted, in target/shaken/release
 	$(checked) -p peregrine-prove --features shaken,broken
 
 shaken-plugin: mariadb ## the plug-in with every tuning constant drawn from its range, in target/shaken/plugin
@@ -165,7 +165,7 @@ verify-report: ## the latest report opened in Chromium: screenshots, nothing cut
 verify-suite: build ## what the suite promises, a line a point: held or not, with its figure
 	@verify/suite
 
-verify-sanitizers: mariadb ## tests under Miri and the sanitizers, with a nightly compiler (OPTIONS="miri|address|thread|plugin|server")
+verify-sanitizers: library mariadb ## tests under Miri and the sanitizers, with a nightly compiler (OPTIONS="miri|address|thread|plugin|server")
 	@verify/sanitizers $(OPTIONS)
 
 catch-broken: ## builds that leave out a rule of isolation: each must be caught by the checker of histories

@@ -2,7 +2,7 @@
 //! report.
 //!
 //! A module calls only modules further down this list: [`report`], [`stress`], [`cross_check`] and [`embedded`] →
-//! [`behaviour`] and [`runner`] → [`results`] → [`workload`] and [`stores`] → [`normal`].
+//! [`behaviour`] → [`runner`] → [`results`] → [`workload`] and [`stores`] → [`normal`].
 // Only stores/lmdb.rs may contain unsafe code: opening LMDB's memory map is an unsafe call.
 #![deny(unsafe_code)]
 

@@ -11,15 +11,19 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use arguments::{Action, Arguments};
+use other::become_command;
 use peregrine_harness::command::reading::read;
 
 fn main() -> ExitCode {
-    let result = match read::<Arguments>().action {
-        Action::Server(action) => server::run(&action),
-        Action::Bench(arguments) => other::become_command("peregrine-bench", &arguments),
-        Action::Prove(arguments) => other::become_command("peregrine-prove", &arguments),
-        Action::Check(arguments) => check::run(&arguments),
-        Action::Dump(arguments) => dump::run(&arguments),
+    let result = match other::asked_for_help() {
+        Some((action, arguments)) => become_command(&action, &arguments),
+        None => match read::<Arguments>().action {
+            Action::Server(action) => server::run(&action),
+            Action::Bench(other) => become_command("bench", &other.arguments),
+            Action::Prove(other) => become_command("prove", &other.arguments),
+            Action::Check(arguments) => check::run(&arguments),
+            Action::Dump(arguments) => dump::run(&arguments),
+        },
     };
     result.unwrap_or_else(|error| {
         // Without standard error the message can't be shown.

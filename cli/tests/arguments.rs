@@ -102,3 +102,58 @@ fn what_a_check_can_not_say_is_an_error() {
     assert_eq!(output.status.code(), Some(1), "{told}");
     assert!(told.contains("cannot write standard output"), "{told}");
 }
+
+/// The command in a directory with a `peregrine-bench` that tells its arguments, or without one.
+fn beside_another(dir: &tempfile::TempDir, with: bool) -> std::path::PathBuf {
+    let program = dir.path().join("peregrine");
+    std::fs::copy(assert_cmd::cargo::cargo_bin!("peregrine"), &program).expect("copied");
+    if with {
+        let other = dir.path().join("peregrine-bench");
+        std::fs::write(&other, "#!/bin/sh\nprintf '<%s>' \"$@\"\nexit 7\n").expect("written");
+        let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(&other, executable).expect("executable");
+    }
+    program
+}
+
+#[test]
+fn the_commands_beside_it_get_all_arguments() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let program = beside_another(&dir, true);
+    let link = dir.path().join("elsewhere");
+    std::fs::create_dir(&link).expect("a directory");
+    let link = link.join("p");
+    std::os::unix::fs::symlink(&program, &link).expect("a link");
+    let no_text = OsStr::from_bytes(b"x-\xff");
+    for (arguments, told) in [
+        (&["bench", "--help"][..], &b"<--help>"[..]),
+        (&["bench", "-h"], b"<-h>"),
+        (&["bench", "run", "--", "-x"], b"<run><--><-x>"),
+        (&["help", "bench", "run"], b"<help><run>"),
+        (&["help", "bench"], b"<help>"),
+    ] {
+        for program in [&program, &link] {
+            let output = std::process::Command::new(program).args(arguments).output();
+            let output = output.expect("run");
+            assert_eq!(output.status.code(), Some(7), "{arguments:?}");
+            assert_eq!(output.stdout, told, "{arguments:?}");
+        }
+    }
+    let output = std::process::Command::new(&program)
+        .args([OsStr::new("bench"), no_text])
+        .output()
+        .expect("run");
+    assert_eq!(output.stdout, b"<x-\xff>");
+}
+
+#[test]
+fn a_command_that_is_not_beside_it_is_named() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let program = beside_another(&dir, false);
+    Command::new(program)
+        .args(["bench", "run"])
+        .assert()
+        .failure()
+        .stderr(contains("peregrine-bench is not beside"))
+        .stderr(contains("cargo build -p peregrine-bench"));
+}

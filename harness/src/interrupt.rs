@@ -26,7 +26,7 @@ pub fn flag() -> &'static AtomicBool {
         });
         if let Err(error) = handler {
             // Without a handler, Ctrl-C ends the program at once; results so far are kept anyway.
-            eprintln!("peregrine: Ctrl-C can't be caught: {error}");
+            eprintln!("Ctrl-C can't be caught: {error}");
         }
     });
     &STOP

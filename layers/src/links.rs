@@ -101,7 +101,10 @@ fn leads_somewhere(
     let (path, anchor) = link.split_once('#').unwrap_or((link, ""));
     let to = match path {
         "" => from.to_path_buf(),
-        path => normal(&from.parent().unwrap_or(from).join(path)),
+        path => match normal(&from.parent().unwrap_or(from).join(path)) {
+            Some(to) => to,
+            None => return false,
+        },
     };
     match documents.get(&to) {
         Some(document) => anchor.is_empty() || document.anchors.contains(anchor),
@@ -109,15 +112,16 @@ fn leads_somewhere(
     }
 }
 
-/// Returns the path without `..`, as far as that is possible.
-fn normal(path: &Path) -> PathBuf {
+/// Returns the path without `..`; `None` if it leaves the folder.
+fn normal(path: &Path) -> Option<PathBuf> {
     let mut found = PathBuf::new();
     for component in path.components() {
         match component {
             Component::ParentDir if found.pop() => {}
+            Component::ParentDir | Component::RootDir => return None,
             Component::CurDir => {}
             other => found.push(other),
         }
     }
-    found
+    Some(found)
 }

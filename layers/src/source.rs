@@ -45,15 +45,15 @@ pub struct Crate {
 }
 
 impl Crate {
-    /// Reads a crate from its folder `src`.
+    /// Reads a crate from its folder `src`, beginning with `root`: `lib.rs` or `main.rs`.
     ///
     /// # Errors
     /// The file that can't be read, and the reason.
-    pub fn read(src: &Path) -> Result<Crate, String> {
+    pub fn read(src: &Path, root: &str) -> Result<Crate, String> {
         let mut read = Crate {
             modules: BTreeMap::new(),
         };
-        read.read_file(src, "lib.rs".into(), Vec::new())?;
+        read.read_file(src, root.into(), Vec::new())?;
         Ok(read)
     }
 
@@ -114,17 +114,22 @@ impl Crate {
     }
 
     /// Adds the modules that define the item of a path, as far as they are found.
-    fn add_definers<'a>(&'a self, path: &[String], steps: usize, found: &mut BTreeSet<&'a Name>) {
+    fn add_definers<'a>(
+        &'a self,
+        path: &[String],
+        steps: usize,
+        found: &mut BTreeSet<(&'a Name, String)>,
+    ) {
         let Some((name, end)) = self.module_of(path) else {
             return;
         };
         let module = &self.modules[name];
         let Some(item) = path.get(end) else {
-            found.insert(name);
+            found.insert((name, String::new()));
             return;
         };
         if module.items.contains(item) {
-            found.insert(name);
+            found.insert((name, item.clone()));
         }
         if steps == 0 {
             return;
@@ -143,8 +148,9 @@ impl Crate {
     ///
     /// An item that a macro makes has no definition here: it counts as an item of the last module in the path.
     fn definers(&self, path: &[String]) -> BTreeSet<&Name> {
-        let mut found = BTreeSet::new();
-        self.add_definers(path, 8, &mut found);
+        let mut definers = BTreeSet::new();
+        self.add_definers(path, 8, &mut definers);
+        let mut found: BTreeSet<&Name> = definers.into_iter().map(|(name, _)| name).collect();
         if found.is_empty() {
             found.extend(self.module_of(path).map(|(name, _)| name));
         }
@@ -176,20 +182,17 @@ impl Crate {
         references
     }
 
-    /// The types of the crate, each by its file and its name, with the files that have blocks `impl` for it.
+    /// The types of the crate, each by its file and its name, with that file and those that have blocks `impl` for it.
     pub fn implementations(&self) -> BTreeMap<(String, String), BTreeSet<String>> {
         let mut found: BTreeMap<_, BTreeSet<String>> = BTreeMap::new();
         for module in self.modules.values() {
             for path in &module.implemented {
-                let Some(last) = path.last() else { continue };
                 let mut definers = BTreeSet::new();
                 self.add_definers(path, 8, &mut definers);
-                for definer in definers {
-                    let of = &self.modules[definer];
-                    if of.items.contains(last) {
-                        let files = found.entry((of.file.clone(), last.clone()));
-                        files.or_default().insert(module.file.clone());
-                    }
+                for (definer, item) in definers {
+                    let of = &self.modules[definer].file;
+                    let files = found.entry((of.clone(), item)).or_default();
+                    files.extend([of.clone(), module.file.clone()]);
                 }
             }
         }

@@ -25,9 +25,9 @@ fn checkout() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-fn references(krate: &str, least: usize) -> BTreeSet<Reference> {
+fn references(krate: &str, root: &str, least: usize) -> BTreeSet<Reference> {
     let src = checkout().join(krate).join("src");
-    let references = Crate::read(&src).unwrap().references();
+    let references = Crate::read(&src, root).unwrap().references();
     assert!(references.len() > least, "{} names", references.len());
     references
 }
@@ -57,18 +57,25 @@ fn has_no_cycle(references: &BTreeSet<Reference>, of: fn(&str) -> String) {
 
 #[test]
 fn the_engine_has_no_cycle() {
-    check(&references("engine", 2_000));
+    check(&references("engine", "lib.rs", 2_000));
 }
 
 #[test]
 fn the_c_interface_has_no_cycle() {
-    check(&references("mariadb/capi", 150));
+    check(&references("mariadb/capi", "lib.rs", 150));
 }
 
 #[test]
 fn measurements_and_proofs_have_no_cycle() {
-    for (krate, least) in [("harness", 50), ("bench", 500), ("prove", 300)] {
-        check(&references(krate, least));
+    for (krate, root, least) in [
+        ("harness", "lib.rs", 50),
+        ("bench", "lib.rs", 500),
+        ("bench", "main.rs", 15),
+        ("prove", "lib.rs", 300),
+        ("prove", "main.rs", 15),
+        ("cli", "main.rs", 10),
+    ] {
+        check(&references(krate, root, least));
     }
 }
 
@@ -93,7 +100,7 @@ fn the_engine_names_only_what_the_picture_has_below() {
         let folder = folder(file);
         lines.iter().position(|folders| folders.contains(&folder))
     };
-    let references = references("engine", 2_000);
+    let references = references("engine", "lib.rs", 2_000);
     let mut told = String::new();
     for folder in lines.iter().flatten() {
         let is_used = |r: &Reference| self::folder(&r.from) == *folder;
@@ -119,7 +126,7 @@ fn the_engine_names_only_what_the_picture_has_below() {
 #[test]
 fn cycles_are_found_and_names_are_followed_to_their_files() {
     let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/example");
-    let references = Crate::read(&src).unwrap().references();
+    let references = Crate::read(&src, "lib.rs").unwrap().references();
     let told: Vec<_> = references
         .iter()
         .map(|reference| format!("{} {} {}", reference.from, reference.name, reference.to))
@@ -142,14 +149,33 @@ fn cycles_are_found_and_names_are_followed_to_their_files() {
 }
 
 #[test]
+fn impls_in_other_folders_are_found() {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/example");
+    let types = Crate::read(&src, "lib.rs").unwrap().implementations();
+    let told: Vec<_> = types
+        .iter()
+        .map(|((file, name), files)| {
+            let files: Vec<&str> = files.iter().map(String::as_str).collect();
+            format!("{name} of {file}: {}", files.join(" "))
+        })
+        .collect();
+    assert_eq!(told, ["Root of lib.rs: high/below.rs high/mod.rs lib.rs"]);
+}
+
+#[test]
 fn impls_of_a_type_are_in_one_folder() {
     let src = checkout().join("engine/src");
-    let types = Crate::read(&src).unwrap().implementations();
+    let types = Crate::read(&src, "lib.rs").unwrap().implementations();
     let mut told = String::new();
     assert!(types.len() > 200, "{} types", types.len());
     for ((defined, name), files) in &types {
         // Its operations on rows are where rows are read and written.
         if name == "Transaction" {
+            let folders: BTreeSet<_> = files.iter().map(|file| folder(file)).collect();
+            assert_eq!(
+                folders,
+                ["read", "session", "write"].map(String::from).into()
+            );
             continue;
         }
         let folders: BTreeSet<_> = files.iter().map(|file| folder(file)).collect();

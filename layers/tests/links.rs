@@ -25,6 +25,7 @@ fn links_that_lead_nowhere_are_found() {
             "links.md: #no-such-heading",
             "links.md: gone.md",
             "links.md: high/below.md#title",
+            "links.md: ../../../../links.md",
         ]
     );
 }

@@ -1,7 +1,8 @@
 //! The proofs behind `peregrine prove`: durability, isolation, right answers.
 //!
 //! A module calls only modules further down this list: [`changes`], [`differential`], [`fuzz`], [`answers`], [`bank`],
-//! [`crash`], [`full_disk`] and [`histories`] → [`statements`] and [`corruption`] → [`pushdown`] and [`simulated`].
+//! [`crash`], [`full_disk`], [`histories`] and `schedules` → [`statements`] and [`corruption`] → [`pushdown`] and
+//! [`simulated`].
 #![forbid(unsafe_code)]
 
 pub mod answers;

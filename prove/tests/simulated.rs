@@ -1,6 +1,6 @@
 //! Short slices of the proofs on a simulated disk.
 //!
-//! `peregrine prove power-loss`, `io-errors` and `damage` run them at length.
+//! `peregrine prove power-loss`, `io-errors` and `disk-faults` run them at length.
 #![cfg(not(feature = "broken"))]
 
 use peregrine_prove::simulated::played::{play, Played};

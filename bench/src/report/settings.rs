@@ -39,7 +39,7 @@ pub fn facts(header: &Header) -> Vec<(String, String)> {
                 version => version.to_owned(),
             },
         ),
-        ("suite", header.suite_version.clone()),
+        ("benchmark", header.suite_version.clone()),
         (
             "processor",
             format!("{}, {} usable", header.machine.cpu, header.machine.cores),

@@ -41,7 +41,8 @@ fn allowed<A: Parser>(
         .get_bin_name()
         .unwrap_or(command.get_name())
         .to_owned();
-    for word in std::env::args_os().skip(1) {
+    let words = std::env::args_os().skip(1);
+    for word in words.skip_while(|word| word == "help") {
         let Some(next) = command.find_subcommand(&word).cloned() else {
             break;
         };

@@ -4,3 +4,5 @@ mod high;
 mod low;
 
 pub use high::High;
+
+pub struct Root;

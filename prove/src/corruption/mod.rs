@@ -30,7 +30,7 @@ pub struct Request {
     pub seed: u64,
 }
 
-/// Turns an error of the engine on undamaged data into the suite's error.
+/// Turns an error of the engine on undamaged data into the harness's error.
 pub(crate) fn unexpected(error: &peregrine::Error) -> HarnessError {
     HarnessError::Server(format!("the engine, without any damage: {error}"))
 }

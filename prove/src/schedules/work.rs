@@ -177,7 +177,8 @@ fn seeds(request: &Request, process: u64) -> (u64, u64) {
 }
 
 fn start(request: &Request, knobs: u64, first: u64, processor: u32) -> Result<Child> {
-    let program = std::env::current_exe().at("find", std::path::Path::new("this program"))?;
+    let program =
+        std::env::current_exe().at("cannot find", std::path::Path::new("this program"))?;
     Command::new(&program)
         .arg("schedules-here")
         .args(["--first", &first.to_string()])
@@ -188,7 +189,7 @@ fn start(request: &Request, knobs: u64, first: u64, processor: u32) -> Result<Ch
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
-        .at("start", &program)
+        .at("cannot start", &program)
 }
 
 /// Runs one process, which plays its schedules and ends after the first that fails.
@@ -203,8 +204,11 @@ fn one_process(
     let (knobs, first) = seeds(request, process);
     let mut child = start(request, knobs, first, processor)?;
     let mut current = first;
+    // Only this build has the action.
+    let program = std::env::current_exe().unwrap_or_else(|_| "peregrine-prove".into());
     let again = |seed: u64| {
-        format!("PEREGRINE_SHAKEN={knobs} peregrine prove schedules-here --first {seed}")
+        let program = program.display();
+        format!("PEREGRINE_SHAKEN={knobs} {program} schedules-here --first {seed}")
     };
     let lines = child.stdout.take().map(BufReader::new);
     for line in lines
@@ -235,7 +239,7 @@ fn one_process(
     }
     let status = child
         .wait()
-        .at("wait for", std::path::Path::new("a process"))?;
+        .at("cannot wait for", std::path::Path::new("a process"))?;
     // The terminal interrupts all processes of the run, perhaps this one last.
     let by_user = [Signal::INT, Signal::TERM].map(|signal| Some(signal.as_raw()));
     let interrupted = interrupt::requested() || by_user.contains(&status.signal());

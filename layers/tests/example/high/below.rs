@@ -1,1 +1,5 @@
+use crate::Root as Renamed;
+
 pub struct Deep;
+
+impl Renamed {}

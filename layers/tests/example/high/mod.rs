@@ -8,3 +8,5 @@ pub fn calls() -> Deep {
     let _ = crate::low::Made;
     crate::low::passed_on(High)
 }
+
+impl crate::Root {}

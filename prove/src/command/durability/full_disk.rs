@@ -40,7 +40,7 @@ pub fn run(arguments: &FullDiskArguments) -> Result<ExitCode> {
     let outcome = match outcome {
         Err(HarnessError::Interrupted) => return Ok(ExitCode::from(interrupt::EXIT_STATUS)),
         Err(HarnessError::Usage(what)) => {
-            eprintln!("peregrine: no file system can be mounted here: {what}");
+            eprintln!("peregrine prove: no file system can be mounted here: {what}");
             return Ok(ExitCode::from(UNAVAILABLE));
         }
         other => other?,

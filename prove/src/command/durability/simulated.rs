@@ -1,4 +1,4 @@
-//! `peregrine prove power-loss`, `io-errors` and `damage`: durability on a simulated disk.
+//! `peregrine prove power-loss`, `io-errors` and `disk-faults`: durability on a simulated disk.
 
 use std::process::ExitCode;
 
