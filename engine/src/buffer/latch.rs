@@ -29,12 +29,18 @@ pub(crate) struct Latch {
 }
 
 impl Latch {
+    /// Returns the version; `None` while a thread holds the latch exclusively.
+    #[inline]
+    pub fn try_optimistic(&self) -> Option<LatchVersion> {
+        let state = self.state.load(Ordering::Acquire);
+        (state & EXCLUSIVE == 0).then_some(LatchVersion(state & VERSION))
+    }
+
     /// Returns the version; waits while a thread holds the latch exclusively.
     #[inline]
     pub fn optimistic(&self) -> LatchVersion {
-        let state = self.state.load(Ordering::Acquire);
-        if state & EXCLUSIVE == 0 {
-            return LatchVersion(state & VERSION);
+        if let Some(version) = self.try_optimistic() {
+            return version;
         }
         LatchVersion(self.wait_until(|state| state & EXCLUSIVE == 0, 0) & VERSION)
     }

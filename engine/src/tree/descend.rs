@@ -201,7 +201,12 @@ impl<'a> Visit<'a> {
             };
         }
         let state = frames.state(child);
-        let version = state.latch.optimistic();
+        let version = match state.latch.try_optimistic() {
+            Some(version) => version,
+            // If the parent has changed, the reference may name any frame, and this thread may hold its latch.
+            None if !self.holds() => return Step::Changed,
+            None => state.latch.optimistic(),
+        };
         // The parent still refers to the child: so the child's version is of the right page.
         if !self.holds() {
             return Step::Changed;
@@ -386,5 +391,43 @@ impl Tree {
                 return Ok(guard);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::buffer::ExclusiveGuard;
+    use crate::tree::tests::{put, Bench};
+
+    /// A reference read from a node that has changed since may name any frame, also one that this thread has latched.
+    #[test]
+    fn a_descent_waits_for_no_latch_that_a_changed_node_names() {
+        let bench = Bench::new(64);
+        let tree = bench.tree(1);
+        for key in 0..400_u32 {
+            put(&tree, &key.to_be_bytes(), &[7; 100]);
+        }
+        let (told, step) = mpsc::channel();
+        // Where it waits, it waits forever, and the thread stays.
+        std::thread::spawn(move || {
+            let frames = &tree.pool.frames;
+            let mut visit = Visit::root(frames, &tree.seen_root().unwrap());
+            assert_eq!(visit.level, 1);
+            let key = 7_u32.to_be_bytes();
+            let leaf = match tree.locate(Route::Key(&key), 0).unwrap() {
+                Located::Child { frame, .. } => frame,
+                other => panic!("{other:?}"),
+            };
+            drop(ExclusiveGuard::lock(&tree.pool, visit.frame));
+            let _own = ExclusiveGuard::lock(&tree.pool, leaf);
+            let step = visit.step(frames, Route::Key(&key), SearchKey::new(&key), None);
+            told.send(matches!(step, Step::Changed)).unwrap();
+        });
+        // Ended: something is wrong with what it needs; time over: it waits for its own latch.
+        assert_eq!(step.recv_timeout(Duration::from_secs(60)), Ok(true));
     }
 }
